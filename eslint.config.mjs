@@ -13,7 +13,10 @@ export default tseslint.config(
     rules: {
       'sorolane/floor-order': 'error',
       '@typescript-eslint/consistent-type-imports': 'error',
-      '@typescript-eslint/restrict-template-expressions': ['error', { allowNumber: true, allowBoolean: true }],
+      '@typescript-eslint/restrict-template-expressions': [
+        'error',
+        { allowNumber: true, allowBoolean: true },
+      ],
       '@typescript-eslint/no-confusing-void-expression': ['error', { ignoreArrowShorthand: true }],
       '@typescript-eslint/no-unused-vars': ['error', { argsIgnorePattern: '^_', varsIgnorePattern: '^_' }],
       'no-restricted-exports': ['error', { restrictDefaultExports: { direct: true } }],
@@ -30,6 +33,10 @@ export default tseslint.config(
   },
   { files: ['src/cli/**/*.ts', 'src/embedded/cli.ts', 'src/simnet/cli.ts'], rules: { 'no-console': 'off' } },
   { files: ['jest.config.ts', '__tests__/support/global-*.ts'], rules: { 'no-restricted-exports': 'off' } },
-  { files: ['**/*.mjs'], ...tseslint.configs.disableTypeChecked, rules: { ...tseslint.configs.disableTypeChecked.rules, 'no-restricted-exports': 'off' } },
+  {
+    files: ['**/*.mjs'],
+    ...tseslint.configs.disableTypeChecked,
+    rules: { ...tseslint.configs.disableTypeChecked.rules, 'no-restricted-exports': 'off' },
+  },
   prettier,
 );

@@ -1,0 +1,103 @@
+import { z } from 'zod';
+
+/** What a variable's schema says of itself beside its type. */
+export interface VariableMeta {
+  about: string;
+  /** Its value must not be printed. */
+  secret?: boolean;
+}
+
+type Bounds = { min?: number; max?: number };
+
+const integer = (text: string): number => (/^-?\d+$/.test(text.trim()) ? Number(text) : Number.NaN);
+
+const whole = (
+  fallback: number,
+  about: string,
+  { min = 0, max = Number.MAX_SAFE_INTEGER }: Bounds,
+  unit: string,
+) =>
+  z
+    .string()
+    .optional()
+    .transform((text) => (text === undefined ? fallback : integer(text)))
+    .refine((value) => Number.isSafeInteger(value) && value >= min && value <= max, {
+      error: `expected a whole number${unit}${max === Number.MAX_SAFE_INTEGER ? `, ${min} or more` : ` from ${min} to ${max}`}`,
+    })
+    .meta({ about });
+
+/** The building blocks of the settings. Each takes the text of an environment variable; an unset one is its default. */
+export const variable = {
+  count: (fallback: number, about: string, bounds: Bounds = {}) => whole(fallback, about, bounds, ''),
+  durationMs: (fallback: number, about: string, bounds: Bounds = { min: 1 }) =>
+    whole(fallback, about, bounds, ' of milliseconds'),
+  decimal: (fallback: number, about: string, { min = 0, max = Number.MAX_VALUE }: Bounds = {}) =>
+    z
+      .string()
+      .optional()
+      .transform((text) => (text === undefined ? fallback : Number(text)))
+      .refine((value) => Number.isFinite(value) && value >= min && value <= max, {
+        error: `expected a number${max === Number.MAX_VALUE ? `, ${min} or more` : ` from ${min} to ${max}`}`,
+      })
+      .meta({ about }),
+  flag: (fallback: boolean, about: string) =>
+    z
+      .enum(['true', 'false'], { error: 'expected true or false' })
+      .optional()
+      .transform((text) => (text === undefined ? fallback : text === 'true'))
+      .meta({ about }),
+  choice: <const Options extends readonly [string, ...string[]]>(
+    options: Options,
+    fallback: Options[number],
+    about: string,
+  ) =>
+    z
+      .enum(options, { error: `expected one of ${options.join(', ')}` })
+      .optional()
+      .transform((value): Options[number] => value ?? fallback)
+      .meta({ about }),
+  text: (fallback: string, about: string) =>
+    z
+      .string()
+      .optional()
+      .transform((value) => value ?? fallback)
+      .meta({ about }),
+  optionalText: (about: string) => z.string().optional().meta({ about }),
+  /** Text of a fixed form; `expected` says which, for the report. */
+  pattern: (form: RegExp, expected: string, about: string, options: { secret?: boolean } = {}) =>
+    z
+      .string({ error: `is required: expected ${expected}` })
+      .regex(form, { error: `expected ${expected}` })
+      .meta({ about, ...options }),
+  optionalPattern: (form: RegExp, expected: string, about: string, options: { secret?: boolean } = {}) =>
+    z
+      .string()
+      .regex(form, { error: `expected ${expected}` })
+      .optional()
+      .meta({ about, ...options }),
+  list: (
+    about: string,
+    options: { secret?: boolean; item?: RegExp; expected?: string; fallback?: readonly string[] } = {},
+  ) =>
+    z
+      .string()
+      .optional()
+      .transform((text) =>
+        text === undefined
+          ? [...(options.fallback ?? [])]
+          : text
+              .split(',')
+              .map((item) => item.trim())
+              .filter((item) => item !== ''),
+      )
+      .refine((items) => options.item === undefined || items.every((item) => options.item?.test(item)), {
+        error: `expected a comma-separated list of ${options.expected ?? 'values'}`,
+      })
+      .meta({ about, ...(options.secret === undefined ? {} : { secret: options.secret }) }),
+} as const;
+
+export const stellarForms = {
+  publicKey: /^G[A-Z2-7]{55}$/,
+  secretKey: /^S[A-Z2-7]{55}$/,
+  contractId: /^C[A-Z2-7]{55}$/,
+} as const;

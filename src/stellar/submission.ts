@@ -1,0 +1,80 @@
+import type { Branded } from '../platform/ids';
+import type { ContractCall, ContractValue } from './contract-value';
+
+/** Names one wanted effect on chain (`mint:<request>`). However often it is asked for, at most one transaction of it lands. */
+export type IntentId = Branded<'IntentId'>;
+
+/** Hash of a transaction, 64 hex digits. */
+export type TransactionHash = Branded<'TransactionHash'>;
+
+/** What the chain itself says of an effect that is already there. */
+export interface Evidence {
+  /** True when the effect is the one we wanted; false when someone else's stands in its place. */
+  ours: boolean;
+  returnValue?: ContractValue;
+  transactionHash?: TransactionHash;
+  ledger?: number;
+  /** For the log. */
+  summary: string;
+}
+
+export type FeeClass = 'standard' | 'urgent';
+
+export interface SubmissionRequest {
+  intent: IntentId;
+  /** The claim's epoch: a holder with an older one is refused, so that a zombie can't sign a second transaction. */
+  epoch: number;
+  call: ContractCall;
+  feeClass: FeeClass;
+  /** Contract error codes that mean "already done"; they count only when `findEvidence` agrees. */
+  alreadyDoneCodes: readonly number[];
+  /** Asks the chain whether the effect is there. Called before each (re)build, and on an "already done" code. */
+  findEvidence(signal: AbortSignal): Promise<Evidence | null>;
+}
+
+/** Final, but for `unknown`, after which the same intent has to be confirmed again later. */
+export type SubmissionOutcome =
+  | {
+      kind: 'success';
+      hash: TransactionHash;
+      ledger: number;
+      returnValue: ContractValue;
+      feeChargedStroops: bigint;
+    }
+  | { kind: 'already_done'; evidence: Evidence }
+  /** The network or the contract refused for good. `contractCode` where the contract gave one. */
+  | { kind: 'rejected'; code: string; message: string; contractCode?: number; hash?: TransactionHash }
+  /** Provably never to land; the next `prepare` builds a new one. */
+  | { kind: 'expired'; hash: TransactionHash }
+  | { kind: 'unknown'; hash: TransactionHash }
+  /** A later epoch works on this intent. */
+  | { kind: 'superseded' };
+
+/** Signed bytes are stored; nothing was necessarily sent. */
+export type Prepared = { kind: 'prepared'; hash: TransactionHash };
+export type Sent = { kind: 'sent'; hash: TransactionHash };
+
+/**
+ * Protocol: prepare → (caller stores the hash) → send → confirm. Each step may be repeated after a crash at any point;
+ * `prepare` returns what is on its way rather than building a second transaction.
+ * Rejects with a TransientError when the network can't be asked; nothing is lost by that.
+ */
+export interface TransactionSubmitter {
+  /** Builds, simulates, signs and stores, unless an attempt of this intent is still undecided. */
+  prepare(request: SubmissionRequest, signal: AbortSignal): Promise<Prepared | SubmissionOutcome>;
+  /** Sends the stored bytes. Any doubt about the answer counts as sent. */
+  send(request: SubmissionRequest, signal: AbortSignal): Promise<Sent | SubmissionOutcome>;
+  /** Polls by hash, sends the same bytes again and bumps the fee where needed, until final or until `timeoutMs` have passed. */
+  confirm(
+    request: SubmissionRequest,
+    options: { timeoutMs: number; signal: AbortSignal },
+  ): Promise<SubmissionOutcome>;
+}
+
+/** Reads contract state by simulation; sends nothing. */
+export interface ContractReader {
+  /**
+   * @throws RejectedError with `details.contractCode` when the contract refuses, TransientError when the network can't be asked.
+   */
+  read(call: ContractCall, signal: AbortSignal): Promise<ContractValue>;
+}

@@ -1,0 +1,31 @@
+import type { Failure } from '../platform/errors';
+import type { Logger } from '../platform/logger';
+import type { ClaimedJob, PayloadPatch } from '../queue/worker-queue';
+
+export interface JobContext {
+  /** Aborts when the lease is lost, or when a draining process reaches its deadline. Stop, and write nothing more. */
+  signal: AbortSignal;
+  /** Carries pipeline, job id, attempt and lane. */
+  logger: Logger;
+}
+
+/** How a try ended. The lane, not the handler, writes it to the queue. */
+export type JobOutcome<Payload> =
+  | { kind: 'completed'; patch?: PayloadPatch<Payload>; ledger?: number }
+  /** Another try after back-off; a dead letter when the attempts are spent. */
+  | { kind: 'retry'; failure: Failure; patch?: PayloadPatch<Payload> }
+  /** Can never succeed: a dead letter now. */
+  | { kind: 'dead'; failure: Failure; patch?: PayloadPatch<Payload> }
+  /** Nothing was tried (no free slot, not due on chain yet): back in `delayMs`, at no cost of an attempt. */
+  | { kind: 'postponed'; delayMs: number; reason: string }
+  /** Some fenced write found the lease gone. Someone else owns the job now. */
+  | { kind: 'lease_lost' };
+
+/**
+ * One try at one job. An error it throws is described by `describeFailure` and becomes `retry` or `dead`; an abort of
+ * the context's signal makes whatever it throws meaningless.
+ */
+export type JobHandler<Payload> = (
+  claimed: ClaimedJob<Payload>,
+  context: JobContext,
+) => Promise<JobOutcome<Payload>>;
