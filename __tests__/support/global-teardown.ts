@@ -1,1 +1,3 @@
-export default function globalSetup(): void {}
+export default async function globalTeardown(): Promise<void> {
+  await globalThis.sorolaneTestServer?.stop();
+}

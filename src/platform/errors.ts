@@ -90,11 +90,18 @@ export function describeFailure(error: unknown): Failure {
         : {}),
     };
   }
-  const message = error instanceof Error ? error.message : String(error);
+  const message = messageOf(error);
   return {
     code: 'UNEXPECTED_ERROR',
     message: message.slice(0, MAX_MESSAGE_LENGTH),
     kind: 'transient',
     retryable: true,
   };
+}
+
+/** The Stellar SDK and others throw plain `{ code, message }` objects, which would otherwise read "[object Object]". */
+function messageOf(error: unknown): string {
+  if (typeof error === 'object' && error !== null && 'message' in error && typeof error.message === 'string')
+    return error.message;
+  return String(error);
 }

@@ -1,0 +1,3 @@
+import { renderEnvExample } from '../platform/env-example';
+
+process.stdout.write(renderEnvExample());

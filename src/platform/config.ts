@@ -1,0 +1,60 @@
+import { z } from 'zod';
+import { baseSettings } from './settings/base.settings';
+import { crossChecks } from './settings/cross-checks';
+import { httpSettings } from './settings/http.settings';
+
+/** Every variable there is, in the order of `.env.example`. */
+export const settingGroups: readonly { title: string; settings: Record<string, z.ZodType> }[] = [
+  { title: 'Process and database', settings: baseSettings },
+  { title: 'HTTP API', settings: httpSettings },
+];
+
+const schema = z.object({
+  ...baseSettings,
+  ...httpSettings,
+});
+
+/** All settings, parsed, under the names of their variables. Every `…_MS` is in milliseconds. */
+export type Config = Readonly<z.infer<typeof schema>>;
+
+export interface ConfigProblem {
+  variable: string;
+  problem: string;
+}
+
+export type ConfigResult = { kind: 'valid'; config: Config } | { kind: 'invalid'; problems: ConfigProblem[] };
+
+/** Reads every variable and reports all that is wrong at once. An empty variable counts as unset. */
+export function readConfig(environment: Record<string, string | undefined>): ConfigResult {
+  const values: Record<string, unknown> = {};
+  const problems: ConfigProblem[] = [];
+  for (const [name, variable] of Object.entries<z.ZodType>(schema.shape)) {
+    const text = environment[name]?.trim();
+    const parsed = variable.safeParse(text === '' ? undefined : text);
+    if (parsed.success) values[name] = parsed.data;
+    else problems.push({ variable: name, problem: parsed.error.issues.map((issue) => issue.message).join('; ') });
+  }
+  // A check between variables speaks up only where each of them is right by itself: a second complaint about one typo helps nobody.
+  for (const check of crossChecks) {
+    if (check.variables.some((name) => !(name in values))) continue;
+    const problem = check.problem(values as Config);
+    if (problem !== null) problems.push({ variable: check.variables[0] as string, problem });
+  }
+  return problems.length > 0 ? { kind: 'invalid', problems } : { kind: 'valid', config: Object.freeze(values) as Config };
+}
+
+/** One line a problem, for a person at a terminal. Values are not repeated: they may be secrets. */
+export function describeConfigProblems(problems: readonly ConfigProblem[]): string {
+  const width = Math.max(...problems.map(({ variable }) => variable.length));
+  const lines = problems.map(({ variable, problem }) => `  ${variable.padEnd(width)}  ${problem}`);
+  const count = problems.length === 1 ? '1 problem' : `${problems.length} problems`;
+  return [`The configuration has ${count}:`, ...lines, 'Each variable is explained in .env.example.'].join('\n');
+}
+
+/** The values that must never be printed. */
+export function secretsOf(config: Config): string[] {
+  return Object.entries<z.ZodType>(schema.shape)
+    .filter(([, variable]) => variable.meta()?.['secret'] === true)
+    .flatMap(([name]) => config[name as keyof Config] as string | string[] | undefined)
+    .filter((value) => value !== undefined);
+}
