@@ -31,13 +31,12 @@ export interface EventPage {
   latestLedgerCloseTime: string;
 }
 
-export interface EventQuery {
+/** A ledger to begin at, or a cursor to go on from. Never both: the server refuses that. */
+export type EventQuery = {
   /** At most 25: the client sends them as filters of five. */
   contractIds: readonly string[];
-  /** A ledger to begin at, or a cursor to go on from. Never both: the server refuses that. */
-  from: { startLedger: number } | { cursor: string };
   limit: number;
-}
+} & ({ startLedger: number; cursor?: undefined } | { cursor: string; startLedger?: undefined });
 
 /**
  * - page: what was found
