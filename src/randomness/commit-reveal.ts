@@ -1,0 +1,31 @@
+import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
+
+export const COMMIT_SECRET_BYTES = 32;
+export const COMMIT_NONCE_BYTES = 16;
+
+export interface CommitmentOpening {
+  /** 32 bytes. */
+  secret: Buffer;
+  /** 16 bytes. */
+  nonce: Buffer;
+}
+
+export const newCommitmentOpening = (): CommitmentOpening => ({
+  secret: randomBytes(COMMIT_SECRET_BYTES),
+  nonce: randomBytes(COMMIT_NONCE_BYTES),
+});
+
+/** SHA-256 over the 48 raw bytes, as the contract hashes them; over their hex text it would never match on chain. */
+export function commitmentOf({ secret, nonce }: CommitmentOpening): Buffer {
+  if (secret.length !== COMMIT_SECRET_BYTES || nonce.length !== COMMIT_NONCE_BYTES) {
+    throw new RangeError(
+      `an opening is ${COMMIT_SECRET_BYTES} bytes of secret and ${COMMIT_NONCE_BYTES} of nonce`,
+    );
+  }
+  return createHash('sha256').update(secret).update(nonce).digest();
+}
+
+export function opens(commitment: Uint8Array, opening: CommitmentOpening): boolean {
+  const expected = commitmentOf(opening);
+  return commitment.length === expected.length && timingSafeEqual(commitment, expected);
+}
