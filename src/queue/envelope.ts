@@ -20,6 +20,14 @@ export interface JobError {
   /** Database clock. */
   at: Date;
   retryable: boolean;
+  /** Who worked on it then. */
+  workerId: WorkerId;
+}
+
+/** How the last lease that was given back ended. Lets the holder repeat a call whose reply was lost. */
+export interface SettledLease {
+  token: LeaseToken;
+  as: 'completed' | 'released' | 'dead_lettered';
 }
 
 export interface StoredLease {
@@ -46,11 +54,12 @@ export interface QueueEnvelope {
   /** Grows by one with every claim and never goes back: the fence for everything outside this document. */
   epoch: number;
   lease: StoredLease | null;
+  settled: SettledLease | null;
   /** The last ten, oldest first. */
   errors: JobError[];
   enqueuedAt: Date;
   finishedAt: Date | null;
-  /** False from the moment a job is dead until its dead letter has been projected. */
+  /** True from the moment a job is dead, or is replayed, until its dead-letter record says so too. */
   deadLetterPending: boolean;
   /** How often it was replayed out of the dead letters. */
   replays: number;

@@ -59,6 +59,7 @@ export type PayloadPatch<Payload> = Partial<Payload>;
 
 /**
  * A queue of documents under expiring leases. Every call that takes a lease writes only where that lease still stands.
+ * `complete`, `release` and `deadLetter` may be repeated after an error: what was applied already is answered as done.
  * All of them reject with the driver's error when the database can't be reached; none swallows one.
  */
 export interface WorkerQueue<Payload> {
@@ -69,7 +70,12 @@ export interface WorkerQueue<Payload> {
   /** Progress: stores `patch` on the job while the lease stands. */
   record(lease: Lease, patch: PayloadPatch<Payload>): Promise<Written<'recorded'>>;
   complete(lease: Lease, patch?: PayloadPatch<Payload>): Promise<Written<'completed'>>;
-  release(lease: Lease, options: ReleaseOptions): Promise<Written<'released'>>;
+  /** A dead letter instead, where this was the last attempt and it is not refunded. */
+  release(
+    lease: Lease,
+    options: ReleaseOptions,
+    patch?: PayloadPatch<Payload>,
+  ): Promise<Written<'released' | 'dead_lettered'>>;
   deadLetter(
     lease: Lease,
     failure: Failure,

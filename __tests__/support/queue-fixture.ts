@@ -1,0 +1,46 @@
+import { Schema, type Connection } from 'mongoose';
+import { ensureIndexes, type IndexedModel } from '../../src/platform/database/indexes';
+import type { WorkerId } from '../../src/platform/ids';
+import { applyQueueEnvelope, type EnvelopeSchemaOptions } from '../../src/queue/envelope-schema';
+import { MongoWorkerQueue, type MongoWorkerQueueOptions } from '../../src/queue/mongo-worker-queue';
+import type { ClaimedJob, Claimant, WorkerQueue } from '../../src/queue/worker-queue';
+
+export interface Parcel {
+  label: string;
+  weight?: number;
+  note?: unknown;
+}
+
+export function parcelModel(
+  connection: Connection,
+  name = 'Parcel',
+  options: EnvelopeSchemaOptions = {},
+): IndexedModel {
+  const schema = new Schema({
+    label: { type: String, required: true },
+    weight: Number,
+    note: Schema.Types.Mixed,
+  });
+  return connection.model(name, applyQueueEnvelope(schema, options));
+}
+
+export async function parcelQueue(
+  connection: Connection,
+  name = 'Parcel',
+  options: Partial<MongoWorkerQueueOptions> = {},
+): Promise<MongoWorkerQueue<Parcel>> {
+  const model = connection.models[name] ?? parcelModel(connection, name);
+  await ensureIndexes(model);
+  return new MongoWorkerQueue<Parcel>({ model, leaseMs: 60_000, maxAttempts: 3, ...options });
+}
+
+export const claimant = (name: string, lane = 0): Claimant => ({ workerId: name as WorkerId, lane });
+
+export async function mustClaim<Payload>(
+  queue: WorkerQueue<Payload>,
+  who = claimant('w1'),
+): Promise<ClaimedJob<Payload>> {
+  const result = await queue.claim(who);
+  if (result.kind === 'empty') throw new Error('nothing to claim');
+  return result.claimed;
+}
