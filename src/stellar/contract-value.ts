@@ -6,7 +6,7 @@ export type ContractValue =
   | { type: 'void' }
   | { type: 'bool'; value: boolean }
   | { type: 'u32' | 'i32'; value: number }
-  | { type: 'u64' | 'i64' | 'u128' | 'i128'; value: bigint }
+  | { type: 'u64' | 'i64' | 'u128' | 'i128' | 'u256' | 'i256'; value: bigint }
   | { type: 'symbol' | 'string'; value: string }
   | { type: 'bytes'; value: Uint8Array }
   | { type: 'address'; value: string }

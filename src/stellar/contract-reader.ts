@@ -1,0 +1,66 @@
+import { RejectedError, TransientError } from '../platform/errors';
+import { simulationContractCode } from './chain/result-codec';
+import { simulationEnvelope } from './chain/transaction-codec';
+import type { ContractCall, ContractValue } from './contract-value';
+import type { Simulation, SorobanRpc } from './rpc/soroban-rpc';
+import { decodeContractValue } from './scval-codec';
+import type { ContractReader } from './submission';
+
+export interface SimulatorOptions {
+  rpc: SorobanRpc;
+  /** G… of the account in whose name calls are simulated. */
+  actor: string;
+  networkPassphrase: string;
+}
+
+/** What a call would do, and what it would need. */
+export interface SimulatedCall {
+  returnValueXdr: string;
+  /** SorobanTransactionData: footprint, resources and resource fee. */
+  footprint: string;
+  auth: string[];
+  /** Present when entries have to be brought back from the archive first. */
+  restoreFootprint?: string;
+}
+
+/** Simulates calls; reads are simulations whose result is all that is wanted. */
+export class Simulator implements ContractReader {
+  constructor(private readonly options: SimulatorOptions) {}
+
+  async read(call: ContractCall, signal: AbortSignal): Promise<ContractValue> {
+    return decodeContractValue((await this.simulate(call, signal)).returnValueXdr);
+  }
+
+  /** @throws RejectedError CONTRACT_REJECTED (with `details.contractCode`) or SIMULATION_REJECTED; TransientError. */
+  async simulate(call: ContractCall, signal: AbortSignal, minLedger = 0): Promise<SimulatedCall> {
+    const { rpc, actor, networkPassphrase } = this.options;
+    const envelope = simulationEnvelope(call, actor, networkPassphrase);
+    const simulation = await rpc.simulate(envelope, { signal, minLedger });
+    if (simulation.error !== undefined) throw rejection(call, simulation.error, simulation.events ?? []);
+    return readSimulation(simulation);
+  }
+}
+
+function readSimulation(simulation: Simulation): SimulatedCall {
+  const result = simulation.results?.[0];
+  if (result === undefined || simulation.transactionData === undefined) {
+    throw new TransientError('RPC_INVALID_RESPONSE', 'a simulation without error came without result');
+  }
+  return {
+    returnValueXdr: result.xdr,
+    footprint: simulation.transactionData,
+    auth: result.auth ?? [],
+    ...(simulation.restorePreamble && { restoreFootprint: simulation.restorePreamble.transactionData }),
+  };
+}
+
+function rejection(call: ContractCall, error: string, events: readonly string[]): RejectedError {
+  const contractCode = simulationContractCode(error, events);
+  const what = `${call.functionName} of ${call.contractId}`;
+  const headline = error.split('\n', 1)[0] ?? '';
+  return contractCode === undefined
+    ? new RejectedError('SIMULATION_REJECTED', `${what} was refused: ${headline}`)
+    : new RejectedError('CONTRACT_REJECTED', `${what} was refused with contract error ${contractCode}`, {
+        details: { contractCode },
+      });
+}

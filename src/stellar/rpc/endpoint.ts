@@ -1,0 +1,114 @@
+import type { Clock } from '../../platform/clock';
+import { originOf } from './json-rpc';
+
+/**
+ * - closed: in use
+ * - open: benched until its cool-down is over
+ * - half_open: cool-down over, being probed
+ */
+export type CircuitState = 'closed' | 'open' | 'half_open';
+
+export interface EndpointOptions {
+  url: string;
+  failureThreshold: number;
+  cooldownMs: number;
+  clock: Clock;
+}
+
+/** For health pages: no path, no credentials. */
+export interface EndpointHealth {
+  endpoint: string;
+  state: CircuitState;
+  consecutiveFailures: number;
+  /** Smoothed; null before the first answer. */
+  latencyMs: number | null;
+  latestLedger: number | null;
+  /** It serves another network than ours and is never asked. */
+  foreign: boolean;
+}
+
+/** A wish to be left alone for longer than this is taken for a mistake. */
+const MAX_PAUSE_MS = 60_000;
+const MAX_COOLDOWN_FACTOR = 8;
+const LATENCY_WEIGHT = 0.2;
+
+/** What we know of one node, from its answers alone. All times are of the process's monotonic clock. */
+export class Endpoint {
+  readonly url: string;
+  readonly origin: string;
+  /** Highest ledger that it told of. */
+  latestLedger: number | null = null;
+  /** Whether its passphrase is ours; unknown before the first call. */
+  network: 'unknown' | 'ours' | 'foreign' = 'unknown';
+  private state: CircuitState = 'closed';
+  private failures = 0;
+  private cooldownFactor = 1;
+  private openUntilMs = 0;
+  private pausedUntilMs = 0;
+  private latencyMs: number | null = null;
+
+  constructor(private readonly options: EndpointOptions) {
+    this.url = options.url;
+    this.origin = originOf(options.url);
+  }
+
+  get isClosed(): boolean {
+    return this.state === 'closed';
+  }
+
+  get isDueForProbe(): boolean {
+    return this.state === 'open' && this.options.clock.monotonicMs() >= this.openUntilMs;
+  }
+
+  /** How long it still asked to be left alone. */
+  get pauseMs(): number {
+    return Math.max(0, this.pausedUntilMs - this.options.clock.monotonicMs());
+  }
+
+  get benchedUntilMs(): number {
+    return this.openUntilMs;
+  }
+
+  beginProbe(): void {
+    this.state = 'half_open';
+  }
+
+  succeeded(latencyMs: number): void {
+    this.latencyMs =
+      this.latencyMs === null ? latencyMs : this.latencyMs + LATENCY_WEIGHT * (latencyMs - this.latencyMs);
+    this.failures = 0;
+  }
+
+  close(): void {
+    this.state = 'closed';
+    this.failures = 0;
+    this.cooldownFactor = 1;
+  }
+
+  failed(retryAfterMs: number | undefined): void {
+    this.failures += 1;
+    if (retryAfterMs !== undefined) {
+      this.pausedUntilMs = this.options.clock.monotonicMs() + Math.min(retryAfterMs, MAX_PAUSE_MS);
+    }
+    if (this.state === 'half_open' || this.failures >= this.options.failureThreshold) this.open();
+  }
+
+  /** Each bench in a row is twice as long as the one before. */
+  open(): void {
+    if (this.state === 'half_open')
+      this.cooldownFactor = Math.min(MAX_COOLDOWN_FACTOR, this.cooldownFactor * 2);
+    this.state = 'open';
+    this.openUntilMs = this.options.clock.monotonicMs() + this.options.cooldownMs * this.cooldownFactor;
+  }
+
+  health(): EndpointHealth {
+    return {
+      endpoint: this.origin,
+      state: this.state,
+      consecutiveFailures: this.failures,
+      latencyMs: this.latencyMs === null ? null : Math.round(this.latencyMs),
+      latestLedger: this.latestLedger,
+      foreign: this.network === 'foreign',
+    };
+  }
+}

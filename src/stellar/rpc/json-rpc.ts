@@ -1,0 +1,119 @@
+import { z } from 'zod';
+import { TimeoutError, TransientError } from '../../platform/errors';
+
+export type JsonRpcReply =
+  | { kind: 'result'; result: unknown }
+  /** The node understood and said no: never the endpoint's fault. */
+  | { kind: 'error'; code: number; message: string; data?: unknown };
+
+export interface JsonRpcCall {
+  url: string;
+  method: string;
+  params?: Record<string, unknown>;
+  timeoutMs: number;
+  signal: AbortSignal;
+}
+
+const replySchema = z.union([
+  z.object({ error: z.object({ code: z.number(), message: z.string(), data: z.unknown().optional() }) }),
+  z.object({ result: z.unknown().refine((value) => value !== undefined) }),
+]);
+
+/** Scheme, host and port: providers put keys in paths and queries. */
+export const originOf = (url: string): string => new URL(url).origin;
+
+/**
+ * One POST, one answer. Aborting `signal` rejects with its reason.
+ * @throws TransientError or TimeoutError (RPC_…) for every way the answer can fail to arrive whole.
+ */
+export async function callJsonRpc(call: JsonRpcCall): Promise<JsonRpcReply> {
+  call.signal.throwIfAborted();
+  const request = new AbortController();
+  const forward = (): void => request.abort();
+  call.signal.addEventListener('abort', forward, { once: true });
+  let timedOut = false;
+  const timer = setTimeout(() => {
+    timedOut = true;
+    request.abort();
+  }, call.timeoutMs);
+  const endpoint = originOf(call.url);
+  const details = { endpoint, method: call.method };
+  let response: Response;
+  let text: string;
+  try {
+    response = await fetch(call.url, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', accept: 'application/json' },
+      body: JSON.stringify({
+        jsonrpc: '2.0',
+        id: 1,
+        method: call.method,
+        ...(call.params && { params: call.params }),
+      }),
+      signal: request.signal,
+      // A redirect could lead a request with an account's data anywhere.
+      redirect: 'error',
+    });
+    text = await response.text();
+  } catch (cause) {
+    call.signal.throwIfAborted();
+    if (timedOut) {
+      throw new TimeoutError('RPC_TIMEOUT', `${endpoint} gave no answer in ${call.timeoutMs} ms`, { details });
+    }
+    // The cause of undici's "fetch failed" holds codes, never the URL's path.
+    throw new TransientError('RPC_UNREACHABLE', `${endpoint} can't be reached`, { cause, details });
+  } finally {
+    clearTimeout(timer);
+    // By hand rather than by AbortSignal.any, whose links outlive the call on a signal as old as the process.
+    call.signal.removeEventListener('abort', forward);
+  }
+  return readReply(response, text, endpoint, details);
+}
+
+function readReply(
+  response: Response,
+  text: string,
+  endpoint: string,
+  details: Record<string, unknown>,
+): JsonRpcReply {
+  const { status } = response;
+  const retryAfterMs = parseRetryAfter(response.headers.get('retry-after'));
+  const wish = retryAfterMs === undefined ? {} : { retryAfterMs };
+  if (status === 429) {
+    throw new TransientError('RPC_RATE_LIMITED', `${endpoint} asks to slow down`, {
+      ...wish,
+      details: { ...details, status },
+    });
+  }
+  if (status >= 500) {
+    throw new TransientError('RPC_UNAVAILABLE', `${endpoint} answered ${status}`, {
+      ...wish,
+      details: { ...details, status },
+    });
+  }
+  const parsed = replySchema.safeParse(parseJson(text));
+  if (!parsed.success) {
+    throw new TransientError('RPC_INVALID_RESPONSE', `${endpoint} answered ${status} with no JSON-RPC reply`, {
+      details: { ...details, status },
+    });
+  }
+  const reply = parsed.data;
+  if ('error' in reply) return { kind: 'error', ...reply.error };
+  return { kind: 'result', result: reply.result };
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Seconds or an HTTP date, as milliseconds from now. */
+function parseRetryAfter(header: string | null): number | undefined {
+  if (header === null) return undefined;
+  if (/^\d+$/.test(header.trim())) return Number(header) * 1000;
+  const at = Date.parse(header);
+  return Number.isNaN(at) ? undefined : Math.max(0, at - Date.now());
+}

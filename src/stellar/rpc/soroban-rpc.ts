@@ -1,0 +1,126 @@
+import { z } from 'zod';
+import type { Endpoint } from './endpoint';
+import type { Answer, CallOptions, RpcPool } from './rpc-pool';
+
+/** Seconds since the epoch, which nodes write as strings. */
+const seconds = z.coerce.number();
+
+const ledgerRange = {
+  latestLedger: z.number(),
+  latestLedgerCloseTime: seconds,
+  oldestLedger: z.number(),
+};
+
+const simulationSchema = z.object({
+  latestLedger: z.number(),
+  error: z.string().optional(),
+  transactionData: z.string().optional(),
+  minResourceFee: z.coerce.bigint().optional(),
+  events: z.array(z.string()).nullish(),
+  results: z.array(z.object({ auth: z.array(z.string()).nullish(), xdr: z.string() })).nullish(),
+  restorePreamble: z.object({ transactionData: z.string(), minResourceFee: z.coerce.bigint() }).nullish(),
+});
+export type Simulation = z.infer<typeof simulationSchema>;
+
+const sendSchema = z.object({
+  status: z.enum(['PENDING', 'DUPLICATE', 'TRY_AGAIN_LATER', 'ERROR']),
+  hash: z.string(),
+  latestLedger: z.number(),
+  latestLedgerCloseTime: seconds,
+  errorResultXdr: z.string().optional(),
+});
+export type SendReply = z.infer<typeof sendSchema>;
+
+const landed = {
+  ...ledgerRange,
+  ledger: z.number(),
+  createdAt: seconds,
+  resultXdr: z.string(),
+  resultMetaXdr: z.string(),
+  diagnosticEventsXdr: z.array(z.string()).nullish(),
+};
+const transactionSchema = z.discriminatedUnion('status', [
+  z.object({ status: z.literal('NOT_FOUND'), ...ledgerRange }),
+  z.object({ status: z.literal('SUCCESS'), ...landed }),
+  z.object({ status: z.literal('FAILED'), ...landed }),
+]);
+export type TransactionReply = z.infer<typeof transactionSchema>;
+export type LandedTransaction = Exclude<TransactionReply, { status: 'NOT_FOUND' }>;
+
+const entriesSchema = z.object({
+  latestLedger: z.number(),
+  entries: z.array(z.object({ key: z.string(), xdr: z.string() })).nullable(),
+});
+export type LedgerEntriesReply = z.infer<typeof entriesSchema>;
+
+const latestLedgerSchema = z.object({ sequence: z.number(), closeTime: seconds.optional() });
+
+const percentiles = z.record(z.string(), z.coerce.bigint());
+const feeStatsSchema = z.object({
+  latestLedger: z.number(),
+  sorobanInclusionFee: percentiles,
+});
+
+const healthSchema = z.object({ status: z.string(), latestLedger: z.number(), oldestLedger: z.number() });
+
+const eventSchema = z.object({
+  id: z.string(),
+  type: z.string(),
+  ledger: z.number(),
+  ledgerClosedAt: z.string(),
+  contractId: z.string().default(''),
+  txHash: z.string(),
+  topic: z.array(z.string()).nullish().transform((topic) => topic ?? []),
+  value: z.string(),
+  transactionIndex: z.number().optional(),
+  operationIndex: z.number().optional(),
+});
+const eventsSchema = z.object({
+  ...ledgerRange,
+  events: z.array(eventSchema).nullable().transform((events) => events ?? []),
+  cursor: z.string().nullish().transform((cursor) => cursor || null),
+});
+export type EventsReply = z.infer<typeof eventsSchema>;
+
+export type Ask = Omit<CallOptions<unknown>, 'schema'>;
+
+/** The methods that we use, each answer checked for its shape. */
+export class SorobanRpc {
+  constructor(readonly pool: RpcPool) {}
+
+  async simulate(transactionXdr: string, ask: Ask): Promise<Simulation> {
+    const params = { transaction: transactionXdr };
+    return (await this.pool.call('simulateTransaction', params, { ...ask, schema: simulationSchema })).value;
+  }
+
+  send(envelopeXdr: string, ask: Ask): Promise<Answer<SendReply>> {
+    return this.pool.call('sendTransaction', { transaction: envelopeXdr }, { ...ask, schema: sendSchema });
+  }
+
+  transaction(hash: string, ask: Ask): Promise<Answer<TransactionReply>> {
+    return this.pool.call('getTransaction', { hash }, { ...ask, schema: transactionSchema });
+  }
+
+  ledgerEntries(keys: readonly string[], ask: Ask): Promise<Answer<LedgerEntriesReply>> {
+    return this.pool.call('getLedgerEntries', { keys }, { ...ask, schema: entriesSchema });
+  }
+
+  async latestLedger(ask: Ask): Promise<z.infer<typeof latestLedgerSchema>> {
+    return (await this.pool.call('getLatestLedger', undefined, { ...ask, schema: latestLedgerSchema })).value;
+  }
+
+  /** Percentiles of the inclusion fees that Soroban transactions of late ledgers paid, stroops, by name (`p90`). */
+  async feeStats(ask: Ask): Promise<Record<string, bigint>> {
+    const { value } = await this.pool.call('getFeeStats', undefined, { ...ask, schema: feeStatsSchema });
+    return value.sorobanInclusionFee;
+  }
+
+  async range(only: Endpoint, signal: AbortSignal): Promise<{ oldest: number; latest: number }> {
+    const { value } = await this.pool.call('getHealth', undefined, { only, signal, schema: healthSchema });
+    return { oldest: value.oldestLedger, latest: value.latestLedger };
+  }
+
+  events(params: Record<string, unknown>, ask: Ask): Promise<Answer<EventsReply>> {
+    return this.pool.call('getEvents', params, { ...ask, schema: eventsSchema });
+  }
+}
