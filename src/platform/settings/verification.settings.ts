@@ -16,7 +16,10 @@ export const verificationSettings = {
     'https://gateway.pinata.cloud/ipfs',
     'IPFS gateway; a CID is fetched from <this>/<cid>.',
   ),
-  SPV_FETCH_TIMEOUT_MS: variable.durationMs(30_000, 'Longest time for one fetch from the gateway, body included.'),
+  SPV_FETCH_TIMEOUT_MS: variable.durationMs(
+    30_000,
+    'Longest time for one fetch from the gateway, body included.',
+  ),
   SPV_MAX_MEDIA_BYTES: variable.count(104_857_600, 'Largest media file taken from the gateway, in bytes.', {
     min: 1,
   }),
@@ -38,8 +41,14 @@ export const verificationSettings = {
     10_000,
     'Wait before asking again for the outcome of a mint that is on its way.',
   ),
-  MANIFEST_REHASH_ENABLED: variable.flag(true, 'Whether manifests of waiting jobs are re-hashed in the background.'),
-  MANIFEST_REHASH_INTERVAL_MS: variable.durationMs(60_000, 'Pause between two scans for manifests to re-hash.'),
+  MANIFEST_REHASH_ENABLED: variable.flag(
+    true,
+    'Whether manifests of waiting jobs are re-hashed in the background.',
+  ),
+  MANIFEST_REHASH_INTERVAL_MS: variable.durationMs(
+    60_000,
+    'Pause between two scans for manifests to re-hash.',
+  ),
   MANIFEST_REHASH_BATCH_SIZE: variable.count(100, 'Most manifests put up for re-hashing by one scan.', {
     min: 1,
     max: 1000,

@@ -153,7 +153,8 @@ async function digestBody(
     hash.update(chunk);
     onChunk(chunk);
   }
-  if (sizeBytes === 0) throw transient('empty_body', 'the gateway sent an empty body', { cid: contentId.text });
+  if (sizeBytes === 0)
+    throw transient('empty_body', 'the gateway sent an empty body', { cid: contentId.text });
   return { sha256: hash.digest('hex'), sizeBytes };
 }
 
@@ -165,7 +166,11 @@ function retryAfter(header: string | null): { retryAfterMs?: number } {
 const tooLarge = (contentId: ContentId, maxBytes: number): PermanentError =>
   permanent('too_large', `the content is larger than ${maxBytes} bytes`, { cid: contentId.text });
 
-function permanent(reason: FetchFailureReason, message: string, details: Record<string, unknown>): PermanentError {
+function permanent(
+  reason: FetchFailureReason,
+  message: string,
+  details: Record<string, unknown>,
+): PermanentError {
   return new PermanentError(SPV_FETCH_FAILED, message, { details: { reason, ...details } });
 }
 
