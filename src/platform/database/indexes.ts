@@ -17,7 +17,7 @@ export async function ensureIndexes(model: IndexedModel): Promise<void> {
   const collection = nativeCollection(model);
   for (const [key, options] of model.schema.indexes()) {
     try {
-      await collection.createIndex(key as mongo.IndexSpecification, indexOptions(options));
+      await collection.createIndex(key as mongo.IndexSpecification, indexOptions(options), {});
     } catch (error) {
       const { name, expireAfterSeconds } = options;
       const changedRetention =
@@ -26,7 +26,7 @@ export async function ensureIndexes(model: IndexedModel): Promise<void> {
         name;
       if (!changedRetention) throw error;
       await collection.dropIndex(name);
-      await collection.createIndex(key as mongo.IndexSpecification, indexOptions(options));
+      await collection.createIndex(key as mongo.IndexSpecification, indexOptions(options), {});
     }
   }
 }
