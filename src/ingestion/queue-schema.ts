@@ -1,0 +1,84 @@
+/** Written to `user_version`; a file with a higher one was made by a later release and is refused. */
+export const QUEUE_SCHEMA_VERSION = 1;
+
+/**
+ * `events` carries the specified columns. `phase` says the same as `status` in the coarse way the indexes need, so that
+ * pending ↔ processing, which happens at every claim, touches no index.
+ *
+ * - phase 0: open (pending, processing)   1: processed   2: failed
+ * - eventData: JSON text, or, once compressed, a raw-deflate blob
+ *
+ * `deliveries` holds what is still owed to a handler (ready, waiting, leased) and what was given up (dead). A delivery
+ * that is done is deleted: the table stays as small as the backlog, and an event with no rows left is processed.
+ * `lane` is 0, or the contract for handlers that want order.
+ */
+export const QUEUE_SCHEMA = `
+CREATE TABLE contracts (
+  key         INTEGER PRIMARY KEY,
+  contractId  TEXT NOT NULL UNIQUE,
+  cursor      TEXT,
+  startLedger INTEGER
+);
+CREATE TABLE events (
+  seq         INTEGER PRIMARY KEY,
+  id          TEXT NOT NULL UNIQUE,
+  eventData   BLOB NOT NULL,
+  status      TEXT NOT NULL,
+  attempts    INTEGER NOT NULL DEFAULT 0,
+  enqueueTime INTEGER NOT NULL,
+  processTime INTEGER,
+  error       TEXT,
+  phase       INTEGER NOT NULL DEFAULT 0,
+  compressed  INTEGER NOT NULL DEFAULT 0,
+  contract    INTEGER NOT NULL,
+  ledger      INTEGER NOT NULL
+);
+CREATE INDEX events_open ON events (contract, ledger) WHERE phase = 0;
+CREATE INDEX events_open_since ON events (enqueueTime) WHERE phase = 0;
+CREATE INDEX events_processed ON events (compressed, processTime) WHERE phase = 1;
+CREATE INDEX events_failed ON events (seq) WHERE phase = 2;
+
+CREATE TABLE deliveries (
+  seq         INTEGER NOT NULL,
+  handler     TEXT NOT NULL,
+  lane        INTEGER NOT NULL,
+  state       TEXT NOT NULL,
+  attempts    INTEGER NOT NULL DEFAULT 0,
+  maxAttempts INTEGER NOT NULL,
+  dueAt       INTEGER,
+  leaseToken  TEXT,
+  leaseUntil  INTEGER,
+  errorCode   TEXT,
+  error       TEXT,
+  diedAt      INTEGER,
+  PRIMARY KEY (seq, handler)
+) WITHOUT ROWID;
+CREATE INDEX deliveries_ready ON deliveries (handler, lane, seq) WHERE state = 'ready';
+CREATE INDEX deliveries_waiting ON deliveries (handler, lane, seq) WHERE state = 'waiting';
+CREATE INDEX deliveries_due ON deliveries (dueAt) WHERE state = 'waiting';
+CREATE INDEX deliveries_leased ON deliveries (handler, lane, seq) WHERE state = 'leased';
+CREATE INDEX deliveries_dead ON deliveries (handler, seq) WHERE state = 'dead';
+
+CREATE TABLE gaps (
+  id         INTEGER PRIMARY KEY,
+  contractId TEXT NOT NULL,
+  fromLedger INTEGER,
+  toLedger   INTEGER NOT NULL,
+  reason     TEXT NOT NULL,
+  foundAt    INTEGER NOT NULL,
+  UNIQUE (contractId, fromLedger, toLedger)
+);
+CREATE TABLE audit (
+  id       INTEGER PRIMARY KEY,
+  at       INTEGER NOT NULL,
+  action   TEXT NOT NULL,
+  operator TEXT NOT NULL,
+  reason   TEXT NOT NULL,
+  details  TEXT NOT NULL
+);
+CREATE TABLE counters (
+  name  TEXT PRIMARY KEY,
+  value INTEGER NOT NULL
+) WITHOUT ROWID;
+INSERT INTO counters VALUES ('nextSeq', 1), ('routedThrough', 0);
+`;
