@@ -41,6 +41,20 @@ export interface MongoWorkerQueueOptions {
   clock?: Clock;
 }
 
+/** Narrows a claim to part of what is ready. Its index has to hold just that part, in claim order. */
+export interface ClaimScope {
+  filter: Record<string, unknown>;
+  index: Record<string, 1>;
+}
+
+const everythingReady: ClaimScope = { filter: {}, index: readyIndex };
+
+/** One job that nobody holds, due or not. */
+export const onlyJob = (jobId: string): ClaimScope => ({
+  filter: { _id: new Types.ObjectId(jobId), phase: { $in: ['ready', 'waiting'] } },
+  index: { _id: 1 },
+});
+
 export type ReplayResult<Payload> =
   | { kind: 'replayed'; job: Payload & QueueEnvelope }
   | { kind: 'not_dead'; job: Payload & QueueEnvelope }
@@ -133,7 +147,7 @@ export class MongoWorkerQueue<Payload extends object> implements WorkerQueue<Pay
     });
   }
 
-  async claim(claimant: Claimant): Promise<ClaimResult<Payload>> {
+  async claim(claimant: Claimant, scope: ClaimScope = everythingReady): Promise<ClaimResult<Payload>> {
     const lane = `${claimant.workerId}/${claimant.lane}`;
     const doubtful = this.#doubtful.get(lane);
     if (doubtful !== undefined) {
@@ -141,11 +155,11 @@ export class MongoWorkerQueue<Payload extends object> implements WorkerQueue<Pay
       this.#doubtful.delete(lane);
       if (found !== null) return this.#claimed(found, claimant, doubtful.sentAtMs);
     }
-    const first = await this.#claimReady(claimant, lane);
+    const first = await this.#claimReady(claimant, lane, scope);
     if (first.kind === 'claimed') return first;
     // Nothing is ready. What became due this moment may just not have been moved yet.
     const { staged, swept } = await this.tidy();
-    return staged + swept > 0 ? this.#claimReady(claimant, lane) : first;
+    return staged + swept > 0 ? this.#claimReady(claimant, lane, scope) : first;
   }
 
   /**
@@ -271,18 +285,18 @@ export class MongoWorkerQueue<Payload extends object> implements WorkerQueue<Pay
     return enqueuePipeline({ _id, key, payload, priority, delayMs, maxAttempts, weightMs: this.#weightMs });
   }
 
-  async #claimReady(claimant: Claimant, lane: string): Promise<ClaimResult<Payload>> {
+  async #claimReady(claimant: Claimant, lane: string, { filter, index }: ClaimScope): Promise<ClaimResult<Payload>> {
     // Made before the call, so that a claim whose reply is lost can be found again.
     const token = randomUUID() as string as LeaseToken;
     const sentAtMs = this.#clock.monotonicMs();
     let job: mongo.WithId<QueueEnvelope> | null;
     try {
       job = await this.#collection.findOneAndUpdate(
-        { phase: 'ready' },
+        { phase: 'ready', ...filter },
         claimPipeline(token, claimant, this.leaseMs),
         {
-          sort: readyIndex,
-          hint: readyIndex,
+          sort: index,
+          hint: index,
           returnDocument: 'after',
         },
       );
