@@ -1,12 +1,12 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { mongo } from 'mongoose';
+import type { IndexDefinition, IndexOptions, mongo } from 'mongoose';
 import { PermanentError } from '../errors';
 import { nativeCollection, type BoundModel } from './native-collection';
 
 type IndexKey = Record<string, unknown>;
 
 export interface IndexedModel extends BoundModel {
-  readonly schema: { indexes(): [IndexKey, mongo.CreateIndexesOptions][] };
+  readonly schema: { indexes(): [IndexDefinition, IndexOptions][] };
 }
 
 /** IndexOptionsConflict: the same index with other options, such as a retention that was changed in the settings. */
@@ -57,10 +57,10 @@ function indexOptions({
   unique,
   partialFilterExpression,
   expireAfterSeconds,
-}: mongo.CreateIndexesOptions): mongo.CreateIndexesOptions {
+}: IndexOptions): mongo.CreateIndexesOptions {
   return {
     ...(name === undefined ? {} : { name }),
-    ...(unique === undefined ? {} : { unique }),
+    ...(unique === undefined ? {} : { unique: unique !== false }),
     ...(partialFilterExpression === undefined ? {} : { partialFilterExpression }),
     ...(expireAfterSeconds === undefined ? {} : { expireAfterSeconds }),
   };
@@ -79,11 +79,11 @@ async function storedIndexes(collection: mongo.Collection): Promise<mongo.IndexD
 function sameIndex(
   stored: mongo.IndexDescriptionInfo,
   key: IndexKey,
-  options: mongo.CreateIndexesOptions,
+  options: IndexOptions,
 ): boolean {
   return (
     isDeepStrictEqual(Object.entries(stored.key), Object.entries(key)) &&
-    (stored['unique'] === true) === (options.unique === true) &&
+    (stored['unique'] === true) === (options.unique !== undefined && options.unique !== false) &&
     isDeepStrictEqual(stored['partialFilterExpression'], options.partialFilterExpression)
   );
 }
