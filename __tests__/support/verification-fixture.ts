@@ -1,0 +1,156 @@
+import { randomUUID } from 'node:crypto';
+import { Keypair } from '@stellar/stellar-sdk';
+import { ensureIndexes } from '../../src/platform/database/indexes';
+import { describeFailure } from '../../src/platform/errors';
+import type { WorkerId } from '../../src/platform/ids';
+import { silentLogger } from '../../src/platform/logger';
+import { MongoWorkerQueue } from '../../src/queue/mongo-worker-queue';
+import type { ClaimedJob } from '../../src/queue/worker-queue';
+import { rawPublicKey, signerFromSecret } from '../../src/stellar/keys';
+import { Provenance } from '../../src/verification/provenance';
+import { IpfsGateway } from '../../src/verification/spv/ipfs-gateway';
+import {
+  verificationHandler,
+  type VerificationHandlerDeps,
+} from '../../src/verification/verification.handler';
+import { VerificationService } from '../../src/verification/verification.service';
+import { VerificationJobs } from '../../src/verification/verification-jobs.repository';
+import {
+  type VerificationRequest,
+  verificationRequestModel,
+} from '../../src/verification/verification-request.model';
+import type { JobHandler, JobOutcome } from '../../src/worker/job-handler';
+import { openTestDatabase } from './database';
+import { FakeChain, provenanceId } from './verification-chain';
+import { putSample, type SampleOptions, StubGateway } from './verification-gateway';
+
+export const codeMeasurementHash = 'c0'.repeat(32);
+
+/** The pipeline on a database of its own, a gateway on a port of its own, and a chain in memory. */
+export async function verificationFixture({ leaseMs = 60_000, maxAttempts = 3 } = {}) {
+  const database = await openTestDatabase();
+  const gateway = await new StubGateway().start();
+  const chain = new FakeChain();
+  const model = verificationRequestModel(database.connection);
+  await ensureIndexes(model);
+  const queue = new MongoWorkerQueue<VerificationRequest>({ model, leaseMs, maxAttempts });
+  const jobs = new VerificationJobs(database.connection, silentLogger());
+  await jobs.ensureIndexes();
+  const service = new VerificationService({ queue, jobs });
+  const signer = signerFromSecret(Keypair.random().secret());
+  const requester = Keypair.random().publicKey();
+
+  const deps: VerificationHandlerDeps = {
+    queue,
+    jobs,
+    content: {
+      gateway: new IpfsGateway({ baseUrl: gateway.baseUrl, timeoutMs: 2000 }),
+      limits: { maxManifestBytes: 10_000, maxMediaBytes: 100_000 },
+    },
+    attestation: { signer, codeMeasurementHash },
+    authorization: {
+      authorization: { reader: chain, registryContractId: 'CREGISTRY', oracleContractId: 'CORACLE' },
+      publicKey: signer.publicKey,
+      rawPublicKey: rawPublicKey(signer.publicKey),
+    },
+    mint: {
+      submitter: chain,
+      provenance: new Provenance({
+        contractId: provenanceId,
+        lookupFunction: 'get_certificate_by_manifest',
+        reader: chain,
+      }),
+      confirmTimeoutMs: 1000,
+      recheckMs: 50,
+    },
+  };
+
+  return {
+    database,
+    gateway,
+    chain,
+    queue,
+    jobs,
+    service,
+    signer,
+    requester,
+    deps,
+    handler: verificationHandler(deps),
+    /** Submits a request for a sample of its own. */
+    async submit(options: Partial<SampleOptions> = {}) {
+      const sample = await putSample(gateway, { creator: requester, ...options });
+      const submitted = await service.submitByKey({ ...sample, requester }, randomUUID());
+      return { ...sample, ...submitted };
+    },
+    async requestOf(requestId: string) {
+      const request = await queue.find(requestId);
+      if (request === null) throw new Error('no such request');
+      return request;
+    },
+    async jobOf(jobId: string) {
+      const job = await jobs.find(jobId);
+      if (job === null) throw new Error('no such job');
+      return job;
+    },
+    /** What time would do if its holder were gone. */
+    async expireLease(requestId: string): Promise<void> {
+      const request = await queue.find(requestId);
+      await model.collection.updateOne({ _id: request?._id }, { $set: { 'lease.expiresAt': new Date(0) } });
+    },
+    async close(): Promise<void> {
+      await gateway.stop();
+      await database.close();
+    },
+  };
+}
+
+export type VerificationFixture = Awaited<ReturnType<typeof verificationFixture>>;
+
+export async function claim(
+  queue: MongoWorkerQueue<VerificationRequest>,
+  worker = 'worker-1',
+): Promise<ClaimedJob<VerificationRequest>> {
+  const result = await queue.claim({ workerId: worker as WorkerId, lane: 0 });
+  if (result.kind === 'empty') throw new Error('nothing to claim');
+  return result.claimed;
+}
+
+/** One try of the handler, with what it throws as the failure that a lane would make of it. */
+export async function attempt(
+  handler: JobHandler<VerificationRequest>,
+  claimed: ClaimedJob<VerificationRequest>,
+  signal: AbortSignal = new AbortController().signal,
+): Promise<JobOutcome<VerificationRequest>> {
+  try {
+    return await handler(claimed, { signal, logger: silentLogger() });
+  } catch (error) {
+    const failure = describeFailure(error);
+    return { kind: failure.retryable ? 'retry' : 'dead', failure };
+  }
+}
+
+/** Claims, tries once, and writes the outcome to the queue as a lane does. */
+export async function runOnce(
+  { queue, handler }: Pick<VerificationFixture, 'queue' | 'handler'>,
+  worker = 'worker-1',
+): Promise<JobOutcome<VerificationRequest>> {
+  const claimed = await claim(queue, worker);
+  const outcome = await attempt(handler, claimed);
+  const { lease } = claimed;
+  switch (outcome.kind) {
+    case 'completed':
+      await queue.complete(lease, outcome.patch);
+      break;
+    case 'retry':
+      await queue.release(lease, { delayMs: 0, failure: outcome.failure }, outcome.patch);
+      break;
+    case 'dead':
+      await queue.deadLetter(lease, outcome.failure, outcome.patch);
+      break;
+    case 'postponed':
+      await queue.release(lease, { delayMs: 0, refundAttempt: true });
+      break;
+    case 'lease_lost':
+  }
+  return outcome;
+}
