@@ -1,0 +1,12 @@
+export type { CidCodec } from './cid';
+export { provenanceErrors } from './contracts/provenance';
+export type { FaultPlanInput, FaultRuleInput } from './fault-rules';
+export { parseFaultPlan } from './fault-rules';
+export type { ContractIds } from './genesis';
+export type { LedgerRecord } from './ledger-history';
+export type { Landed, VerificationRequestInput } from './network-actions';
+export type { MintedCertificate, ObservedStats, ObservedTransaction } from './observer';
+export type { SimnetOptions } from './options';
+export { defaultNetworkPassphrase } from './options';
+export type { Simnet, SimnetFacts } from './simnet';
+export { startSimnet } from './simnet';

@@ -1,0 +1,35 @@
+import { StrKey } from '@stellar/stellar-sdk';
+import type { xdr } from '@stellar/stellar-sdk';
+import { eventId } from './event-id';
+import type { AppliedTransaction, StoredEvent } from './ledger-history';
+
+const storedEvent = (
+  applied: AppliedTransaction,
+  event: xdr.ContractEvent,
+  transactionIndex: number,
+  eventIndex: number,
+): StoredEvent => {
+  const { ledger, closeTimeSeconds, successful, frame } = applied;
+  const body = event.body().v0();
+  const contractId = event.contractId();
+  return {
+    id: eventId({ ledger, transaction: transactionIndex, operation: 0, event: eventIndex }),
+    ledger,
+    closeTimeSeconds,
+    contractId: contractId ? StrKey.encodeContract(contractId as unknown as Buffer) : '',
+    transactionIndex,
+    operationIndex: 0,
+    inSuccessfulContractCall: successful,
+    topics: body.topics().map((topic) => topic.toXDR('base64')),
+    value: body.data().toXDR('base64'),
+    txHash: frame.hash,
+  };
+};
+
+/** The events of one ledger in the order of their ids. Fees are taken before all transactions: position 0. */
+export const eventsOfLedger = (applied: AppliedTransaction[]): StoredEvent[] => [
+  ...applied.map((entry, index) => storedEvent(entry, entry.feeEvent, 0, index)),
+  ...applied.flatMap((entry) =>
+    entry.contractEvents.map((event, index) => storedEvent(entry, event, entry.applicationOrder, index)),
+  ),
+];

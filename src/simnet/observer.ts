@@ -1,0 +1,156 @@
+import { scValToNative, xdr } from '@stellar/stellar-sdk';
+import { certificateMintedTopic } from './contracts/provenance';
+import type { FaultEngine } from './faults';
+import type { ContractIds } from './genesis';
+import type { Ledger } from './ledger';
+import type { LedgerRecord, StoredEvent } from './ledger-history';
+import type { SimnetStats } from './stats';
+import { contractDataKey } from './state';
+import { fromVal, toVal } from './scval';
+import { storageKey } from './contracts/storage-key';
+import { endOfLedger } from './event-id';
+
+export interface MintedCertificate {
+  certificateId: string;
+  owner: string;
+  manifestHash: string;
+  storageId: string;
+  attestationHash: string;
+  txHash: string;
+  ledger: number;
+}
+
+export interface ObservedTransaction {
+  hash: string;
+  innerHash?: string;
+  source: string;
+  feeSource: string;
+  sequence: string;
+  successful: boolean;
+  /** Stroops. */
+  feeCharged: string;
+  ledger: number;
+  operations: string[];
+}
+
+export interface ObservedStats {
+  latestLedger: number;
+  queued: number;
+  accepted: number;
+  duplicates: number;
+  tryAgainLater: number;
+  badSequences: number;
+  dropped: number;
+  rejectedByCode: Record<string, number>;
+  /** Transactions from the queue that each ledger took; ledgers without any are left out. */
+  includedPerLedger: Record<string, number>;
+  callsByMethod: Record<string, number>;
+  faultsByKind: Record<string, number>;
+}
+
+/** Reads the truth from the ledger itself: what is there, not what anybody says they sent. */
+export class Observer {
+  private readonly minted: MintedCertificate[] = [];
+
+  constructor(
+    private readonly ledger: Ledger,
+    private readonly contracts: ContractIds,
+    private readonly stats: SimnetStats,
+    private readonly faults: FaultEngine,
+  ) {
+    ledger.onClose((record, dropped) => {
+      stats.dropped += dropped.length;
+      this.note(record);
+    });
+  }
+
+  /** Every certificate, in the order of minting. */
+  certificates(): MintedCertificate[] {
+    return [...this.minted];
+  }
+
+  transactions(): ObservedTransaction[] {
+    return this.ledger.history.transactions().map(({ frame, successful, feeCharged, ledger }) => ({
+      hash: frame.hash,
+      ...(frame.innerHash && { innerHash: frame.innerHash }),
+      source: frame.source,
+      feeSource: frame.feeSource,
+      sequence: frame.sequence.toString(),
+      successful,
+      feeCharged: feeCharged.toString(),
+      ledger,
+      operations: frame.operations.map(({ type }) => type),
+    }));
+  }
+
+  events(): readonly StoredEvent[] {
+    return this.ledger.history.events();
+  }
+
+  observedStats(): ObservedStats {
+    const { stats, ledger } = this;
+    return {
+      latestLedger: ledger.history.latest.sequence,
+      queued: ledger.queue.size,
+      accepted: stats.accepted,
+      duplicates: stats.duplicates,
+      tryAgainLater: stats.tryAgainLater,
+      badSequences: stats.badSequences,
+      dropped: stats.dropped,
+      rejectedByCode: { ...stats.rejectedByCode },
+      includedPerLedger: { ...stats.includedPerLedger },
+      callsByMethod: { ...stats.callsByMethod },
+      faultsByKind: this.faults.strikesByKind(),
+    };
+  }
+
+  private note(record: LedgerRecord): void {
+    if (record.fromQueue > 0) this.stats.includedPerLedger[record.sequence] = record.fromQueue;
+    for (const event of eventsOf(this.ledger, record)) {
+      const topic = topicOf(event, 0);
+      if (event.contractId === this.contracts.provenance && topic === certificateMintedTopic) {
+        this.minted.push(this.certificateOf(event));
+      }
+    }
+  }
+
+  private certificateOf(event: StoredEvent): MintedCertificate {
+    const certificateId = topicOf(event, 2) as bigint;
+    const key = storageKey('Certificate', toVal.u64(certificateId));
+    const record = this.ledger.state.read(
+      contractDataKey(this.contracts.provenance, key, 'persistent'),
+    )?.record;
+    if (record?.kind !== 'contractData')
+      throw new Error(`certificate ${certificateId.toString()} was minted but is not stored`);
+    const stored = certificateFields(record.value);
+    return {
+      certificateId: certificateId.toString(),
+      owner: stored.owner,
+      manifestHash: stored.manifest_hash,
+      storageId: stored.storage_id,
+      attestationHash: stored.attestation_hash,
+      txHash: event.txHash,
+      ledger: event.ledger,
+    };
+  }
+}
+
+const certificateFields = fromVal.struct<{
+  owner: string;
+  storage_id: string;
+  manifest_hash: string;
+  attestation_hash: string;
+}>({
+  owner: fromVal.address,
+  storage_id: fromVal.string,
+  manifest_hash: fromVal.string,
+  attestation_hash: fromVal.string,
+});
+
+const topicOf = (event: StoredEvent, index: number): unknown => {
+  const topic = event.topics[index];
+  return topic === undefined ? undefined : scValToNative(xdr.ScVal.fromXDR(topic, 'base64'));
+};
+
+const eventsOf = (ledger: Ledger, { sequence }: LedgerRecord): Iterable<StoredEvent> =>
+  ledger.history.eventsAfter(endOfLedger(sequence - 1), sequence + 1);
