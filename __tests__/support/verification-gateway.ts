@@ -17,10 +17,10 @@ export class StubGateway {
       const path = (request.url ?? '').replace(/^\/ipfs\//, '');
       this.fetches.set(path, (this.fetches.get(path) ?? 0) + 1);
       const script = this.#scripts.get(path)?.shift();
-      if (script !== undefined) return script(request, response);
       const body = this.#content.get(path);
-      if (body === undefined) return response.writeHead(404).end();
-      return response.writeHead(200, { 'content-length': body.length }).end(body);
+      if (script !== undefined) script(request, response);
+      else if (body === undefined) response.writeHead(404).end();
+      else response.writeHead(200, { 'content-length': body.length }).end(body);
     });
   }
 

@@ -20,7 +20,7 @@ describe('a verification request', () => {
     const made = await fixture.submit();
     const outcome = await runOnce(fixture);
 
-    expect(outcome).toMatchObject({ kind: 'completed', ledger: expect.any(Number) });
+    expect(outcome.kind === 'completed' && outcome.ledger).toBeGreaterThan(1000);
     const certificate = fixture.chain.certificates.get(made.manifestHash)!;
     const job = await fixture.jobOf(made.jobId);
     expect(job).toMatchObject({
