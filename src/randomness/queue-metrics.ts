@@ -1,4 +1,4 @@
-import { processingStates, type JobState } from './randomness-lifecycle';
+import { randomnessLifecycle, type JobState } from './randomness-lifecycle';
 
 export interface QueueMetrics {
   queuedCount: number;
@@ -32,4 +32,4 @@ export function toQueueMetrics(counts: JobCounts): QueueMetrics {
 }
 
 export const activeProcessing = (counts: JobCounts): number =>
-  processingStates.reduce((sum, state) => sum + counts[state], 0);
+  randomnessLifecycle.activeStates.reduce((sum, state) => sum + counts[state], 0);

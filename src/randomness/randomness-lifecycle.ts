@@ -1,3 +1,5 @@
+import { defineLifecycle } from '../lifecycle/lifecycle';
+
 /**
  * queued → generating → submitting → confirming → confirmed
  *    ↓         ↓            ↓            ↓
@@ -21,24 +23,16 @@ export const jobStates = [
 ] as const;
 export type JobState = (typeof jobStates)[number];
 
-export const allowedTransitions: Readonly<Record<JobState, readonly JobState[]>> = {
-  queued: ['generating', 'failed'],
-  generating: ['submitting', 'retrying', 'failed'],
-  submitting: ['confirming', 'retrying', 'failed'],
-  confirming: ['confirmed', 'retrying', 'failed'],
-  retrying: ['generating', 'dead-lettered'],
-  confirmed: [],
-  failed: [],
-  'dead-lettered': [],
-};
-
-/** These hold a processing slot. */
-export const processingStates = ['generating', 'submitting', 'confirming'] as const;
-
-export const isTerminal = (state: JobState): boolean => allowedTransitions[state].length === 0;
-
-export const isProcessing = (state: JobState): boolean =>
-  (processingStates as readonly JobState[]).includes(state);
+export const randomnessLifecycle = defineLifecycle<JobState>('randomness job', {
+  queued: { to: ['generating', 'failed'] },
+  generating: { to: ['submitting', 'retrying', 'failed'], active: true },
+  submitting: { to: ['confirming', 'retrying', 'failed'], active: true },
+  confirming: { to: ['confirmed', 'retrying', 'failed'], active: true },
+  confirmed: { to: [] },
+  retrying: { to: ['generating', 'dead-lettered'] },
+  failed: { to: [] },
+  'dead-lettered': { to: [] },
+});
 
 export const isJobState = (text: string): text is JobState => (jobStates as readonly string[]).includes(text);
 
@@ -85,10 +79,9 @@ export function takeSteps(
   let lastError = current.lastError;
   const added: StateTransition[] = [];
   for (const step of steps) {
-    if (step.toState === state) continue;
-    if (!allowedTransitions[state].includes(step.toState)) {
-      return { kind: 'illegal', fromState: state, toState: step.toState };
-    }
+    const check = randomnessLifecycle.check(state, step.toState);
+    if (check.kind === 'already') continue;
+    if (check.kind === 'illegal') return { kind: 'illegal', fromState: state, toState: step.toState };
     added.push({
       fromState: state,
       toState: step.toState,

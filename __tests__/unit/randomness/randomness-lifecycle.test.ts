@@ -1,10 +1,8 @@
 import {
-  allowedTransitions,
   firstRecord,
-  isProcessing,
-  isTerminal,
   jobStates,
   MAX_TRANSITIONS,
+  randomnessLifecycle,
   replayedRecord,
   takeSteps,
   type JobState,
@@ -38,9 +36,9 @@ describe('the randomness lifecycle', () => {
   });
 
   it('has three terminal states, and three that hold a slot', () => {
-    expect(jobStates.filter(isTerminal)).toEqual(['confirmed', 'failed', 'dead-lettered']);
-    expect(jobStates.filter(isProcessing)).toEqual(['generating', 'submitting', 'confirming']);
-    expect(allowedTransitions).toEqual(specified);
+    expect(randomnessLifecycle.terminalStates).toEqual(['confirmed', 'failed', 'dead-lettered']);
+    expect(randomnessLifecycle.activeStates).toEqual(['generating', 'submitting', 'confirming']);
+    expect(randomnessLifecycle.states).toEqual([...jobStates]);
   });
 
   it('takes several steps or none', () => {

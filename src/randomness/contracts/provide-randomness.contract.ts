@@ -1,0 +1,149 @@
+import { PermanentError } from '../../platform/errors';
+import { contractValue, type ContractCall, type ContractValue } from '../../stellar/contract-value';
+import { rawPublicKey, type Signer } from '../../stellar/keys';
+import { contractValueBytes } from '../../stellar/scval-codec';
+import type { ContractReader } from '../../stellar/submission';
+import { stroopsToXlm } from '../priority';
+import type { StoredRandomness } from '../randomness-job.model';
+import { PROOF_BYTES, seedAsU64 } from '../seed-proof';
+import { hasFunction, nameOf, structFields, unexpected, wholeNumber } from './contract-answers';
+import type {
+  InterfaceCheck,
+  RaffleContract,
+  RaffleJob,
+  RaffleStatus,
+  RaffleView,
+  RefusalMeaning,
+} from './raffle-contract';
+
+/** Active 0, Drawing 1, Finalized 2, Cancelled 3, Failed 4, Claimed 5, PendingPrize 6. */
+const statusByNumber: readonly RaffleStatus[] = [
+  'open',
+  'drawing',
+  'finalized',
+  'cancelled',
+  'cancelled',
+  'finalized',
+  'open',
+];
+const statusByName: Readonly<Record<string, RaffleStatus>> = {
+  Active: 'open',
+  Drawing: 'drawing',
+  Finalized: 'finalized',
+  Cancelled: 'cancelled',
+  Failed: 'cancelled',
+  Claimed: 'finalized',
+  PendingPrize: 'open',
+};
+
+/** RandomnessAlreadyRequested, NoRandomnessRequest, InvalidStatus, DrawingAlreadyComplete. */
+const OVER_CODES = [7, 8, 23, 61] as const;
+/** RandomnessTooEarly. */
+const TOO_EARLY_CODE = 64;
+const MAX_U64 = 2n ** 64n - 1n;
+
+/**
+ * Each raffle is a contract: `provide_randomness(random_seed u64, public_key bytes32, proof bytes64, request_id u64)`. The
+ * seed is the head of ours; the proof that the contract checks signs the XDR vector [Address(contract), U64(request_id),
+ * U64(random_seed)]. Such a signature alone proves no randomness (the signer could pick the seed), which is why the
+ * 32-byte seed with its own proof is kept in the audit trail.
+ */
+export class ProvideRandomnessContract implements RaffleContract {
+  readonly interfaceName = 'provide_randomness';
+  readonly overCodes = OVER_CODES;
+
+  constructor(private readonly reader: ContractReader) {}
+
+  meaningOf(contractCode: number | undefined): RefusalMeaning {
+    if (contractCode === TOO_EARLY_CODE) return 'too_early';
+    return OVER_CODES.some((code) => code === contractCode) ? 'over' : 'permanent';
+  }
+
+  async view({ contractId }: RaffleJob, signal: AbortSignal): Promise<RaffleView> {
+    const answer = await this.reader.read({ contractId, functionName: 'get_raffle', args: [] }, signal);
+    const fields = structFields(answer, 'get_raffle');
+    const status = readStatus(fields);
+    const prize = wholeNumber(fields.get('prize_amount'));
+    const prizeXlm = prize === null ? null : stroopsToXlm(prize);
+    return {
+      status,
+      prizeXlm,
+      deliveredSeed: status === 'finalized' ? await this.#deliveredSeed(contractId, signal) : null,
+    };
+  }
+
+  async deliveryCall(job: RaffleJob, randomness: StoredRandomness, signer: Signer): Promise<ContractCall> {
+    const requestId = requestIdOf(job);
+    const seed = seedAsU64(Buffer.from(randomness.seed, 'hex'));
+    const message = contractValueBytes(
+      contractValue.vec([
+        contractValue.address(job.contractId),
+        contractValue.u64(requestId),
+        contractValue.u64(seed),
+      ]),
+    );
+    return provideRandomness(
+      job.contractId,
+      seed,
+      rawPublicKey(signer.publicKey),
+      await signer.sign(message),
+      requestId,
+    );
+  }
+
+  seedOnChain({ seed }: StoredRandomness): string {
+    return seedAsU64(Buffer.from(seed, 'hex')).toString();
+  }
+
+  checkInterface(contractId: string, signal: AbortSignal): Promise<InterfaceCheck> {
+    const call = provideRandomness(contractId, 0n, Buffer.alloc(32), Buffer.alloc(PROOF_BYTES), 0n);
+    return hasFunction(this.reader, call, signal);
+  }
+
+  async #deliveredSeed(contractId: string, signal: AbortSignal): Promise<string | null> {
+    const answer = await this.reader.read(
+      { contractId, functionName: 'get_fairness_data', args: [] },
+      signal,
+    );
+    if (answer.type !== 'map') return null;
+    const fields = structFields(answer, 'get_fairness_data');
+    return wholeNumber(fields.get('random_seed') ?? fields.get('seed'))?.toString() ?? null;
+  }
+}
+
+const provideRandomness = (
+  contractId: string,
+  seed: bigint,
+  publicKey: Uint8Array,
+  proof: Uint8Array,
+  requestId: bigint,
+): ContractCall => ({
+  contractId,
+  functionName: 'provide_randomness',
+  args: [
+    contractValue.u64(seed),
+    contractValue.bytes(publicKey),
+    contractValue.bytes(proof),
+    contractValue.u64(requestId),
+  ],
+});
+
+function readStatus(
+  fields: ReadonlyMap<string, ContractValue>,
+): RaffleStatus {
+  const field = fields.get('status');
+  const number = wholeNumber(field);
+  const name = nameOf(field);
+  const status =
+    number !== null ? statusByNumber[Number(number)] : name === null ? undefined : statusByName[name];
+  if (status === undefined) throw unexpected('get_raffle', 'no status that is known');
+  return status;
+}
+
+function requestIdOf({ contractRequestId }: RaffleJob): bigint {
+  const id = /^\d{1,20}$/.test(contractRequestId) ? BigInt(contractRequestId) : null;
+  if (id === null || id > MAX_U64) {
+    throw new PermanentError('MALFORMED_REQUEST', 'this contract counts its requests by u64');
+  }
+  return id;
+}

@@ -1,0 +1,41 @@
+import type { ContractCall } from '../../stellar/contract-value';
+import type { Signer } from '../../stellar/keys';
+import type { RandomnessJob, StoredRandomness } from '../randomness-job.model';
+
+export type RaffleStatus = 'open' | 'drawing' | 'finalized' | 'cancelled';
+
+/** A raffle as its contract shows it. */
+export interface RaffleView {
+  status: RaffleStatus;
+  prizeXlm: number | null;
+  /** The seed it was given, in the form of {@link RaffleContract.seedOnChain}; null where it has none or doesn't tell. */
+  deliveredSeed: string | null;
+}
+
+/** How the contract's refusal of a delivery is to be read. */
+export type RefusalMeaning =
+  /** Someone delivered, or it was cancelled: the raffle itself says which. */
+  | 'over'
+  /** It will take it later. */
+  | 'too_early'
+  /** It never will. */
+  | 'permanent';
+
+export type RaffleJob = Pick<RandomnessJob, 'contractId' | 'contractRequestId' | 'raffleId'>;
+
+export type InterfaceCheck = { kind: 'present' } | { kind: 'absent'; problem: string };
+
+/** One contract interface to deliver randomness through. */
+export interface RaffleContract {
+  readonly interfaceName: 'receive_randomness' | 'provide_randomness';
+  /** Contract errors that may mean "already delivered". */
+  readonly overCodes: readonly number[];
+  meaningOf(contractCode: number | undefined): RefusalMeaning;
+  /** @throws TransientError when the network can't be asked, PermanentError for an answer that makes no sense. */
+  view(job: RaffleJob, signal: AbortSignal): Promise<RaffleView>;
+  deliveryCall(job: RaffleJob, randomness: StoredRandomness, signer: Signer): Promise<ContractCall>;
+  /** What the contract keeps of this randomness. */
+  seedOnChain(randomness: StoredRandomness): string;
+  /** Whether the contract has the function that delivers, by simulation. */
+  checkInterface(contractId: string, signal: AbortSignal): Promise<InterfaceCheck>;
+}

@@ -1,0 +1,113 @@
+import { createHash } from 'node:crypto';
+import { rawPublicKey, type Signer } from '../stellar/keys';
+import type { OracleKeyring } from './oracle-keyring';
+import type { RandomnessJob, StoredRandomness } from './randomness-job.model';
+import { type MessageVersion, randomnessMessage, type RandomnessSubject } from './randomness-message';
+import {
+  computePrng,
+  computeVrf,
+  PROOF_BYTES,
+  type RandomnessMethod,
+  SEED_BYTES,
+  verifyPrng,
+  verifyVrf,
+} from './seed-proof';
+
+export interface RandomnessGeneratorOptions {
+  keyring: OracleKeyring;
+  networkPassphrase: string;
+  messageVersion: MessageVersion;
+  /** Prize from which the seed has to be publicly verifiable. */
+  vrfThresholdXlm: number;
+}
+
+export interface RandomnessClaim {
+  contractId: string;
+  requestId: string;
+  raffleId: number | null;
+  /** 128 hex digits. */
+  proof: string;
+  /** 64 hex digits; left out: the one that follows from the proof. */
+  seed?: string;
+  /** G… of the key that is said to have made it; left out: the current one. */
+  publicKey?: string;
+}
+
+export type RandomnessVerdict =
+  { valid: true; method: RandomnessMethod; messageVersion: MessageVersion; seed: string } | { valid: false };
+
+type JobFacts = Pick<RandomnessJob, 'contractId' | 'contractRequestId' | 'raffleId' | 'oracleKey'>;
+
+/** The one place that makes and checks randomness: for workers, rescue and the verify route alike. */
+export class RandomnessGenerator {
+  readonly #options: RandomnessGeneratorOptions;
+
+  constructor(options: RandomnessGeneratorOptions) {
+    this.#options = options;
+  }
+
+  /** A prize that nobody could tell may be a large one. */
+  methodFor(prizeXlm: number | null): RandomnessMethod {
+    return prizeXlm === null || prizeXlm >= this.#options.vrfThresholdXlm ? 'VRF' : 'PRNG';
+  }
+
+  signerFor(job: Pick<RandomnessJob, 'oracleKey'>): Signer {
+    return this.#options.keyring.signerFor(job.oracleKey);
+  }
+
+  /** The same job, key and method always give the same randomness. */
+  async generate(job: JobFacts, method: RandomnessMethod): Promise<StoredRandomness> {
+    const { keyring, messageVersion } = this.#options;
+    const signer = this.signerFor(job);
+    const message = randomnessMessage(
+      this.#subject(job.contractId, job.contractRequestId, job.raffleId),
+      messageVersion,
+    );
+    const { seed, proof } =
+      method === 'VRF'
+        ? await computeVrf(message, (bytes) => signer.sign(bytes))
+        : computePrng(message, await keyring.prngSecretOf(signer));
+    return {
+      method,
+      messageVersion,
+      seed: seed.toString('hex'),
+      proof: proof.toString('hex'),
+      oracleKey: signer.publicKey,
+    };
+  }
+
+  /** VRF proofs by any key; PRNG proofs only where we hold the key that made them. */
+  async verify(claim: RandomnessClaim): Promise<RandomnessVerdict> {
+    const { keyring } = this.#options;
+    const publicKey = claim.publicKey ?? keyring.currentPublicKey;
+    const proof = Buffer.from(claim.proof, 'hex');
+    const seed =
+      claim.seed === undefined ? createHash('sha256').update(proof).digest() : Buffer.from(claim.seed, 'hex');
+    if (proof.length !== PROOF_BYTES || seed.length !== SEED_BYTES) return { valid: false };
+    const prngSecret = keyring.activePublicKeys.includes(publicKey)
+      ? await keyring.prngSecretOf(keyring.signerFor(publicKey))
+      : null;
+    const subject = this.#subject(claim.contractId, claim.requestId, claim.raffleId);
+    for (const messageVersion of [1, 2] as const) {
+      const message = randomnessMessage(subject, messageVersion);
+      const found = verifyVrf(message, { seed, proof }, publicKey)
+        ? 'VRF'
+        : prngSecret !== null && verifyPrng(message, { seed, proof }, prngSecret)
+          ? 'PRNG'
+          : null;
+      if (found !== null) return { valid: true, method: found, messageVersion, seed: seed.toString('hex') };
+    }
+    return { valid: false };
+  }
+
+  /** @throws PermanentError INVALID_ADDRESS */
+  publicKey(): { address: string; hex: string; base64: string } {
+    const address = this.#options.keyring.currentPublicKey;
+    const raw = Buffer.from(rawPublicKey(address));
+    return { address, hex: raw.toString('hex'), base64: raw.toString('base64') };
+  }
+
+  #subject(contractId: string, requestId: string, raffleId: number | null): RandomnessSubject {
+    return { networkPassphrase: this.#options.networkPassphrase, contractId, requestId, raffleId };
+  }
+}
