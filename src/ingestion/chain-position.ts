@@ -50,3 +50,22 @@ export function eventIdentity(event: { id: string; ledger: number; txHash: strin
   const { operation, event: index } = position;
   return `${event.ledger}:${event.txHash}:${operation === 0 ? index : `${operation}.${index}`}`;
 }
+
+/**
+ * Whether `cursor` lies beyond `position`. Of a cursor that can't be read it is assumed: reading on from there may repeat
+ * events, never skip them, as long as everything behind it is handled.
+ */
+export function isAhead(cursor: string, position: { startLedger?: number; cursor?: string }): boolean {
+  if (position.startLedger !== undefined) {
+    const ledger = nextLedger(cursor);
+    return ledger === null || ledger >= position.startLedger;
+  }
+  if (
+    position.cursor === undefined ||
+    parsePosition(cursor) === null ||
+    parsePosition(position.cursor) === null
+  ) {
+    return cursor !== position.cursor;
+  }
+  return cursor > position.cursor;
+}

@@ -7,7 +7,7 @@ import type { Delivery } from './delivery';
 import { DeliveryStore, type ConsumerMode } from './delivery-store';
 import type { RawEvent } from './event-source';
 import { EventStore, type IntakePage, type StoreResult } from './event-store';
-import { deleteQueueFile, openQueueFile, type QueueFile } from './queue-file';
+import { deleteQueueFile, isFull, openQueueFile, type QueueFile } from './queue-file';
 import { QueueMaintenance } from './queue-maintenance';
 import { makeStatsReader, type EventQueueStats } from './queue-stats';
 
@@ -151,18 +151,22 @@ export class EventQueue {
     return removed;
   }
 
+  /** Removes the oldest processed events, whatever their age, to let a full file go on. Returns how many. */
+  makeRoom(): number {
+    try {
+      return this.maintenance.removeOldest();
+    } catch (error) {
+      // A disk without a single free page can't even log a deletion. Someone else has to make room.
+      if (isFull(error)) return 0;
+      throw error;
+    }
+  }
+
   /** Hands back what was dequeued and not marked, and closes the file. */
   close(): void {
     if (!this.file.db.open) return;
-    const dueAt = this.clock.now();
     this.deliveries.settle(
-      [...this.taken.values()].map((delivery) => ({
-        delivery,
-        result:
-          delivery.attempt >= delivery.maxAttempts
-            ? { kind: 'dead', code: 'QUEUE_CLOSED', message: 'the queue was closed during its last try' }
-            : { kind: 'retry', dueAt, code: 'QUEUE_CLOSED', message: 'the queue was closed meanwhile' },
-      })),
+      [...this.taken.values()].map((delivery) => ({ delivery, result: { kind: 'unused' } })),
     );
     this.taken.clear();
     this.file.db.close();

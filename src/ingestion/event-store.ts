@@ -1,5 +1,6 @@
 import type Database from 'better-sqlite3';
 import type { Clock } from '../platform/clock';
+import { endOfLedger } from './chain-position';
 import { readEventData, serializeEvent } from './event-data';
 import type { RawEvent } from './event-source';
 import { isFull, type QueueFile } from './queue-file';
@@ -105,9 +106,32 @@ export class EventStore {
     return this.statements.countOpen.pluck().get(limit) as number;
   }
 
-  /** Ledger of the contract's oldest event that some handler still has to take, or null. */
-  oldestOpenLedger(contractId: string): number | null {
-    return (this.statements.oldestOpenLedger.pluck().get(contractId) as number | null | undefined) ?? null;
+  /**
+   * Per contract, a cursor behind which nothing of it is open: whoever goes on from there misses nothing, even without
+   * this file. Dead letters don't hold it back; they stay in this file until they are replayed.
+   */
+  lowWaterMarks(): Map<string, string> {
+    return this.db.transaction(() => {
+      const marks = new Map<string, string>();
+      for (const [contractId, position] of this.positions()) {
+        const reached = position.cursor ?? endOfLedger(position.startLedger - 1);
+        const openLedger = this.statements.oldestOpenLedger.pluck().get(contractId) as number | undefined;
+        const settled = openLedger === undefined ? reached : endOfLedger(openLedger - 1);
+        marks.set(contractId, settled < reached ? settled : reached);
+      }
+      return marks;
+    })();
+  }
+
+  /** Moves contracts to other positions, without events. For a start, and for taking over from another ingester. */
+  moveTo(positions: ReadonlyMap<string, StreamPosition>): void {
+    this.db
+      .transaction(() => {
+        for (const [contractId, { cursor = null, startLedger = null }] of positions) {
+          this.statements.setPosition.run({ contractId, cursor, startLedger });
+        }
+      })
+      .immediate();
   }
 
   gaps(): RecordedGap[] {
@@ -215,7 +239,7 @@ function prepareStatements(db: Database.Database) {
     countOpen: db.prepare('SELECT count(*) FROM (SELECT 1 FROM events WHERE phase = 0 LIMIT ?)'),
     oldestOpenLedger: db.prepare(
       `SELECT ledger FROM events INDEXED BY events_open
-       WHERE contract = (SELECT key FROM contracts WHERE contractId = ?) AND phase = 0 ORDER BY ledger LIMIT 1`,
+       WHERE contract = (SELECT key FROM contracts WHERE contractId = ?) AND phase = 0 AND ledger > 0 ORDER BY ledger LIMIT 1`,
     ),
     readAfter: db.prepare('SELECT seq, eventData FROM events WHERE seq > ? ORDER BY seq LIMIT ?'),
     read: db.prepare('SELECT eventData FROM events WHERE seq = ?'),

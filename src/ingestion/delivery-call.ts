@@ -1,0 +1,112 @@
+import type { Clock } from '../platform/clock';
+import { describeFailure, TimeoutError, type Failure } from '../platform/errors';
+import type { Logger } from '../platform/logger';
+import type { Delivery, DeliveryBatch, DeliveryResult, Settlement } from './delivery';
+import type { ContractEvent, EventOutcome, EventOutcomes } from './event-handler';
+import type { RegisteredHandler } from './handler-registry';
+
+export interface CallOptions {
+  registered: RegisteredHandler;
+  batch: DeliveryBatch;
+  eventOf: (delivery: Delivery) => ContractEvent;
+  /** A call that runs longer is aborted and counts as failed. */
+  timeoutMs: number;
+  clock: Clock;
+  logger: Logger;
+}
+
+/** One call of a handler, from claim to result. `abort` makes its result meaningless to the caller, not to the handler. */
+export class DeliveryCall {
+  readonly batch: DeliveryBatch;
+  private readonly controller = new AbortController();
+
+  constructor(private readonly options: CallOptions) {
+    this.batch = options.batch;
+  }
+
+  get handlerName(): string {
+    return this.options.registered.handler.name;
+  }
+
+  abort(): void {
+    this.controller.abort();
+  }
+
+  /** Runs the handler once. Never rejects: whatever goes wrong is a result. */
+  async run(): Promise<Settlement[]> {
+    try {
+      const outcomes = await this.withTimeout();
+      return this.batch.map((delivery) => ({
+        delivery,
+        result: this.resultOf(delivery, outcomes?.get(delivery.event.id) ?? { kind: 'handled' }),
+      }));
+    } catch (error) {
+      const failure = describeFailure(error);
+      return this.batch.map((delivery) => ({ delivery, result: this.thrown(delivery, failure) }));
+    }
+  }
+
+  private async withTimeout(): Promise<EventOutcomes | undefined> {
+    const { registered, batch, eventOf, timeoutMs, logger } = this.options;
+    const events = batch.map(eventOf);
+    const first = batch[0] as Delivery;
+    const context = {
+      signal: this.controller.signal,
+      logger: logger.child({
+        handler: registered.handler.name,
+        ...(batch.length === 1 ? { eventId: first.event.id } : { events: events.length }),
+      }),
+      attempt: first.attempt,
+      maxAttempts: first.maxAttempts,
+    };
+    let timer: NodeJS.Timeout | undefined;
+    const timeout = new Promise<never>((_, reject) => {
+      timer = setTimeout(() => {
+        this.controller.abort();
+        reject(new TimeoutError('HANDLER_TIMEOUT', `the handler took longer than ${timeoutMs} ms`));
+      }, timeoutMs);
+    });
+    try {
+      return await Promise.race([registered.handler.handle(events, context), timeout]);
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  private resultOf(delivery: Delivery, outcome: EventOutcome): DeliveryResult {
+    switch (outcome.kind) {
+      case 'handled':
+        return { kind: 'done' };
+      case 'postponed':
+        return {
+          kind: 'postponed',
+          dueAt: this.options.clock.now() + outcome.delayMs,
+          reason: outcome.reason,
+        };
+      case 'failed':
+        return this.failed(delivery, outcome.failure);
+    }
+  }
+
+  /** A batch that threw as a whole says nothing of its members: each gets a try alone, which then decides. */
+  private thrown(delivery: Delivery, failure: Failure): DeliveryResult {
+    if (this.batch.length === 1) return this.failed(delivery, failure);
+    const { code, message, retryable } = failure;
+    const delayMs = retryable ? this.backOffMs(delivery.attempt, failure) : 0;
+    return { kind: 'retry', dueAt: this.options.clock.now() + delayMs, code, message };
+  }
+
+  private failed(delivery: Delivery, failure: Failure): DeliveryResult {
+    const { code, message, retryable } = failure;
+    if (!retryable || delivery.attempt >= delivery.maxAttempts) return { kind: 'dead', code, message };
+    const dueAt = this.options.clock.now() + this.backOffMs(delivery.attempt, failure);
+    return { kind: 'retry', dueAt, code, message };
+  }
+
+  /** Full jitter under an exponential cap; never sooner than the counterpart asked. */
+  private backOffMs(attempt: number, failure: Failure): number {
+    const { baseDelayMs, maxDelayMs } = this.options.registered.retry;
+    const cap = Math.min(maxDelayMs, baseDelayMs * 2 ** (attempt - 1));
+    return Math.max(failure.retryAfterMs ?? 0, Math.round(Math.random() * cap));
+  }
+}

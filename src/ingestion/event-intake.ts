@@ -1,0 +1,208 @@
+import type { Logger } from '../platform/logger';
+import type { Metrics } from '../platform/metrics';
+import { nextLedger } from './chain-position';
+import { groupContracts, ledgerOf, MAX_GROUP, type ContractGroup } from './contract-groups';
+import type { EventQueue } from './event-queue';
+import type { EventPage, EventQuery, EventSource } from './event-source';
+import type { Gap, StreamPosition } from './event-store';
+import { PageSize } from './page-size';
+import { sortEvents } from './raw-event.schema';
+
+export interface EventIntakeOptions {
+  source: EventSource;
+  queue: EventQueue;
+  contractIds: readonly string[];
+  /** Where a contract that was never read begins. Default: the newest ledger. */
+  startLedger?: number;
+  /** Most events asked for in one page. */
+  limit: number;
+  /** Open events at which reading pauses until handlers have caught up. */
+  maxPending: number;
+  /** Told after each page that brought something new. */
+  onStored: () => void;
+  logger: Logger;
+  metrics: Metrics;
+}
+
+/**
+ * - caught_up: every contract was read up to the newest ledger
+ * - lagging: the answering server is behind where we stand already; nothing is missing, it has to catch up
+ * - back_pressure: too much is waiting for handlers
+ * - full: the page was not stored and the cursor has not moved
+ * - too_heavy: the server can't serve even the smallest page now
+ * - aborted: by the signal
+ */
+export interface IntakeRound {
+  kind: 'caught_up' | 'lagging' | 'back_pressure' | 'full' | 'too_heavy' | 'aborted';
+  stored: number;
+  duplicates: number;
+  /** As far as known from this round's answers. */
+  latestLedger: number | null;
+}
+
+type Step = { kind: 'more'; position: StreamPosition } | { kind: Exclude<IntakeRound['kind'], 'aborted'> };
+
+/** A second answer of the same kind rules out that one stray server of a pool was asked. */
+const GAP_CONFIRMATIONS = 2;
+
+/** Reads pages into the queue until nothing more is there. */
+export class EventIntake {
+  private readonly pageSize: PageSize;
+  private stored = 0;
+  private duplicates = 0;
+  private latestLedger: number | null = null;
+
+  constructor(private readonly options: EventIntakeOptions) {
+    this.pageSize = new PageSize(options.limit, MAX_GROUP);
+  }
+
+  /** One pass over all contracts. Rejects when no server answers; what was stored until then stays. */
+  async round(signal: AbortSignal): Promise<IntakeRound> {
+    this.stored = 0;
+    this.duplicates = 0;
+    this.latestLedger = null;
+    let worst: IntakeRound['kind'] = 'caught_up';
+    const positions = await this.ensurePositions(signal);
+    if (positions === null) return { kind: 'full', stored: 0, duplicates: 0, latestLedger: null };
+    for (const group of groupContracts(positions, this.pageSize.contracts)) {
+      const end = await this.readGroup(group, signal);
+      if (end !== 'caught_up') worst = end;
+      if (end === 'back_pressure' || end === 'full' || end === 'aborted') break;
+    }
+    const { stored, duplicates, latestLedger } = this;
+    return { kind: worst, stored, duplicates, latestLedger };
+  }
+
+  /** A start is stored before anything is read from it, so that a crash before the first page can't move it. */
+  private async ensurePositions(signal: AbortSignal): Promise<Map<string, StreamPosition> | null> {
+    const { queue, source, contractIds, startLedger } = this.options;
+    const known = queue.store.positions();
+    const fresh = contractIds.filter((contractId) => !known.has(contractId));
+    if (fresh.length > 0) {
+      const position = { startLedger: startLedger ?? (await source.getLatestLedger(signal)) };
+      if (queue.enqueueBatch({ events: [], contractIds: fresh, position }).kind === 'full') return null;
+      for (const contractId of fresh) known.set(contractId, position);
+    }
+    return new Map(contractIds.map((contractId) => [contractId, known.get(contractId) as StreamPosition]));
+  }
+
+  private async readGroup(group: ContractGroup, signal: AbortSignal): Promise<IntakeRound['kind']> {
+    const { queue, maxPending } = this.options;
+    let position = group.position;
+    let outOfRange = 0;
+    while (!signal.aborted) {
+      if (queue.store.countOpen(maxPending) >= maxPending) return 'back_pressure';
+      const query: EventQuery = { contractIds: group.contractIds, limit: this.pageSize.events, ...position };
+      const answer = await this.options.source.fetchEvents(query, signal);
+      let step: Step;
+      switch (answer.kind) {
+        case 'page':
+          this.pageSize.served();
+          step = this.takePage(group, position, answer.page);
+          break;
+        case 'too_heavy':
+          if (!this.pageSize.reduce()) return 'too_heavy';
+          step = { kind: 'more', position };
+          break;
+        case 'out_of_range': {
+          const { oldest, latest } = answer;
+          this.latestLedger = Math.max(this.latestLedger ?? 0, latest);
+          step = this.takeOutOfRange(group, position, oldest, latest, (outOfRange += 1) >= GAP_CONFIRMATIONS);
+        }
+      }
+      if (step.kind !== 'more') return step.kind;
+      position = step.position;
+    }
+    return 'aborted';
+  }
+
+  private takePage(group: ContractGroup, position: StreamPosition, page: EventPage): Step {
+    const ledger = ledgerOf(position);
+    this.latestLedger = Math.max(this.latestLedger ?? 0, page.latestLedger);
+    // Beyond the answering server's newest ledger by more than the ledger being closed: another server was ahead of it.
+    if (ledger !== null && ledger > page.latestLedger + 1) return { kind: 'lagging' };
+
+    const lastId = page.events.at(-1)?.id;
+    const cursor = page.cursor ?? lastId ?? position.cursor;
+    const next: StreamPosition = cursor === undefined ? position : { cursor };
+    const asked = new Set(group.contractIds);
+    const { events, malformed } = sortEvents(page.events);
+    const ours = events.filter(({ contractId }) => asked.has(contractId));
+    if (ours.length < events.length) {
+      this.options.metrics.count('ingestion_foreign_events_total', {}, events.length - ours.length);
+    }
+    // Some servers answer a position they no longer keep with what they have, and say nothing.
+    const gaps = ledger !== null && ledger < page.oldestLedger ? this.gapsOf(group, page.oldestLedger) : [];
+    const result = this.options.queue.enqueueBatch({
+      events: ours,
+      malformed,
+      contractIds: group.contractIds,
+      position: isBehind(next, position) ? null : next,
+      gaps,
+    });
+    if (result.kind === 'full') return { kind: 'full' };
+    this.reportGaps(gaps);
+    this.stored += result.inserted;
+    if (result.inserted > 0) this.options.onStored();
+    this.duplicates += result.duplicates;
+    if (cursor === undefined || isBehind(next, position)) return { kind: 'caught_up' };
+    const reached = nextLedger(cursor);
+    const atTip =
+      reached === null ? page.events.length === 0 : reached >= page.latestLedger && cursor !== lastId;
+    return atTip || cursor === position.cursor ? { kind: 'caught_up' } : { kind: 'more', position: next };
+  }
+
+  private takeOutOfRange(
+    group: ContractGroup,
+    position: StreamPosition,
+    oldest: number,
+    latest: number,
+    confirmed: boolean,
+  ): Step {
+    const ledger = ledgerOf(position);
+    if (ledger !== null && ledger > latest) return { kind: 'lagging' };
+    if (!confirmed) return { kind: 'more', position };
+    const next: StreamPosition = { startLedger: oldest };
+    // Inside the window, yet refused: the servers behind one address disagree. Another answer will come.
+    if (ledger !== null && ledger > oldest) return { kind: 'lagging' };
+    const gaps = this.gapsOf(group, oldest);
+    const result = this.options.queue.enqueueBatch({
+      events: [],
+      contractIds: group.contractIds,
+      position: next,
+      gaps,
+    });
+    if (result.kind === 'full') return { kind: 'full' };
+    this.reportGaps(gaps);
+    return { kind: 'more', position: next };
+  }
+
+  /** Members of a group may have stood at different places; each lost only what was behind its own. */
+  private gapsOf(group: ContractGroup, oldest: number): Gap[] {
+    const positions = this.options.queue.store.positions();
+    return group.contractIds.flatMap((contractId): Gap[] => {
+      const position = positions.get(contractId);
+      const fromLedger = position === undefined ? null : ledgerOf(position);
+      if (fromLedger !== null && fromLedger >= oldest) return [];
+      return [{ contractId, fromLedger, toLedger: oldest - 1, reason: 'retention' }];
+    });
+  }
+
+  private reportGaps(gaps: readonly Gap[]): void {
+    for (const gap of gaps) {
+      this.options.metrics.count('ingestion_gaps_total', { contract: gap.contractId });
+      this.options.logger.error(
+        { ...gap },
+        'the server no longer has these ledgers: events in them are lost to us',
+      );
+    }
+  }
+}
+
+/** A cursor must not go back: a lagging server's tip is no news. Opaque cursors can't be compared and are believed. */
+function isBehind(next: StreamPosition, position: StreamPosition): boolean {
+  if (next.cursor === undefined || position.cursor === undefined) return false;
+  return (
+    nextLedger(next.cursor) !== null && nextLedger(position.cursor) !== null && next.cursor < position.cursor
+  );
+}
