@@ -18,6 +18,9 @@ import type { TransactionHash } from '../submission';
 /** Stroops per operation that core demands at the least. */
 export const MIN_INCLUSION_FEE_STROOPS = BigInt(BASE_FEE);
 
+/** A fee bump's bid is counted over the inner operation and itself. */
+const FEE_BUMP_OPERATIONS = 2n;
+
 /** What one transaction of ours does. */
 export type TransactionBody =
   | { kind: 'call'; call: ContractCall; footprint: string; auth: readonly string[] }
@@ -130,6 +133,16 @@ async function sign(
   }
   return { hash: hash.toString('hex') as TransactionHash, envelopeXdr: transaction.toXDR() };
 }
+
+/** Stroops per operation that a refused envelope should have bid, given the whole fee that core asks for. */
+export function neededBid(neededFee: bigint, resourceFee: bigint, isFeeBump: boolean): bigint {
+  const operations = isFeeBump ? FEE_BUMP_OPERATIONS : 1n;
+  return (neededFee - resourceFee + operations - 1n) / operations;
+}
+
+/** Stroops that the body costs beside its inclusion fee. */
+export const resourceFeeOf = (body: TransactionBody): bigint =>
+  body.kind === 'create_accounts' ? 0n : new SorobanDataBuilder(body.footprint).build().resourceFee().toBigInt();
 
 export const accountLedgerKey = (address: string): string =>
   xdr.LedgerKey.account(

@@ -32,6 +32,8 @@ export interface CallOptions<T> {
   stickyKey?: string;
   /** Asks this endpoint and no other. */
   only?: Endpoint;
+  /** One endpoint, one try: for calls whose refusal means something else once an earlier try may have gone through. */
+  once?: boolean;
 }
 
 export interface Answer<T> {
@@ -83,8 +85,7 @@ export class RpcPool {
   }
 
   /**
-   * Asks the endpoints in turn, some rounds of them: every method here may be repeated, `sendTransaction` too, since the
-   * same bytes have one effect.
+   * Asks the endpoints in turn, some rounds of them.
    * @throws RpcRefusedError at once; RpcNodeError or TransientError RPC_… when no endpoint gave a usable answer;
    *   the signal's reason when it aborts.
    */
@@ -95,7 +96,8 @@ export class RpcPool {
   ): Promise<Answer<T>> {
     for (let round = 1; ; round += 1) {
       let failure: TransientError | undefined;
-      for (const endpoint of options.only ? [options.only] : this.candidates(options)) {
+      const candidates = options.only ? [options.only] : this.candidates(options);
+      for (const endpoint of options.once ? candidates.slice(0, 1) : candidates) {
         try {
           await this.admit(endpoint, options.signal);
           const value = await this.ask(endpoint, method, params, options);
@@ -108,10 +110,15 @@ export class RpcPool {
       }
       failure ??= new TransientError('RPC_UNAVAILABLE', 'no RPC endpoint serves this network');
       const pauseMs = failure.retryAfterMs ?? ROUND_PAUSE_MS * 2 ** (round - 1) * (0.5 + Math.random());
-      if (round === MAX_ROUNDS || pauseMs > MAX_ROUND_PAUSE_MS) throw failure;
+      if (options.once || round === MAX_ROUNDS || pauseMs > MAX_ROUND_PAUSE_MS) throw failure;
       await sleep(pauseMs, options.signal);
       options.signal.throwIfAborted();
     }
+  }
+
+  /** Those that serve our network, as far as known, for questions that one node's word doesn't settle. */
+  witnesses(): readonly Endpoint[] {
+    return this.endpoints.filter((endpoint) => endpoint.network !== 'foreign');
   }
 
   health(): EndpointHealth[] {

@@ -93,8 +93,9 @@ export class SorobanRpc {
     return (await this.pool.call('simulateTransaction', params, { ...ask, schema: simulationSchema })).value;
   }
 
+  /** One try: a later one may be refused because an earlier one went through. */
   send(envelopeXdr: string, ask: Ask): Promise<Answer<SendReply>> {
-    return this.pool.call('sendTransaction', { transaction: envelopeXdr }, { ...ask, schema: sendSchema });
+    return this.pool.call('sendTransaction', { transaction: envelopeXdr }, { ...ask, schema: sendSchema, once: true });
   }
 
   transaction(hash: string, ask: Ask): Promise<Answer<TransactionReply>> {

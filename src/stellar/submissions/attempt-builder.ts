@@ -1,0 +1,120 @@
+import { TransientError } from '../../platform/errors';
+import type { Logger } from '../../platform/logger';
+import type { Metrics } from '../../platform/metrics';
+import { resourceFeeOf, signTransaction, type TransactionBody } from '../chain/transaction-codec';
+import type { Signer } from '../keys';
+import type { SorobanRpc } from '../rpc/soroban-rpc';
+import type { FeeClass, IntentId, TransactionHash } from '../submission';
+import type { AttemptTracker } from './attempt-tracker';
+import { ChannelPool, type LeasedChannel } from './channel-pool';
+import type { FeePolicy } from './fee-policy';
+import type { SubmissionRepository } from './submission-repository';
+
+export interface AttemptBuilderOptions {
+  rpc: SorobanRpc;
+  submissions: SubmissionRepository;
+  channels: ChannelPool;
+  tracker: AttemptTracker;
+  fees: FeePolicy;
+  /** The account that acts on chain. */
+  actor: Signer;
+  networkPassphrase: string;
+  /** How long a transaction may land after it was built. */
+  validityMs: number;
+  /** How long to wait for a free source account. */
+  channelWaitMs: number;
+  now: () => number;
+  metrics: Metrics;
+  logger: Logger;
+}
+
+export interface BuildRequest {
+  intent: IntentId;
+  epoch: number;
+  feeClass: FeeClass;
+  body: TransactionBody;
+}
+
+export type Built =
+  | { kind: 'signed'; hash: TransactionHash }
+  /** Another attempt, or a later epoch, came first. Nothing was signed that could be sent. */
+  | { kind: 'overtaken' };
+
+/** From the wish to signed bytes in the database, on a source account that is ours until they are decided. */
+export class AttemptBuilder {
+  constructor(private readonly options: AttemptBuilderOptions) {}
+
+  /** @throws TransientError when no account is free or the network can't be asked; nothing is left behind by that. */
+  async build(request: BuildRequest, signal: AbortSignal): Promise<Built> {
+    const { submissions, channels } = this.options;
+    const token = ChannelPool.makeToken();
+    // Announced before the account is leased: whoever finds the account held looks here whether it may be freed.
+    if (!(await submissions.beginBuilding(request.intent, request.epoch, token))) return { kind: 'overtaken' };
+    const holder = { intent: request.intent, token };
+    let channel: LeasedChannel | null = null;
+    try {
+      channel = await channels.acquire(holder, this.options.channelWaitMs, signal);
+      const hash = await this.signAndCommit(request, token, channel, signal);
+      if (hash !== null) return { kind: 'signed', hash };
+    } catch (error) {
+      await this.withdraw(request.intent, token, channel);
+      throw error;
+    }
+    await this.withdraw(request.intent, token, channel);
+    return { kind: 'overtaken' };
+  }
+
+  private async signAndCommit(
+    { intent, epoch, feeClass, body }: BuildRequest,
+    token: string,
+    channel: LeasedChannel,
+    signal: AbortSignal,
+  ): Promise<TransactionHash | null> {
+    const { rpc, tracker, fees, actor, networkPassphrase, submissions, metrics } = this.options;
+    const source = channel.signer;
+    const ask = { signal, stickyKey: source.publicKey, minLedger: channel.lastLedger };
+    const sequence = await tracker.sequenceOf(source.publicKey, ask);
+    if (sequence === null) {
+      throw new TransientError('STELLAR_ACCOUNT_NOT_FOUND', `${source.publicKey} is not on the network`);
+    }
+    const { sequence: signedAtLedger } = await rpc.latestLedger(ask);
+    const bid = await fees.bid(feeClass, signal);
+    // The network's time: a wrong clock of ours would make transactions that are born dead, or never die.
+    const nowMs = rpc.pool.chainTimeMs() ?? this.options.now();
+    const maxTime = Math.ceil((nowMs + this.options.validityMs) / 1000);
+    const signed = await signTransaction({
+      source,
+      sequence,
+      actor,
+      body,
+      inclusionFee: bid,
+      maxTime,
+      networkPassphrase,
+    });
+    signal.throwIfAborted();
+    const committed = await submissions.commit(intent, epoch, {
+      ...signed,
+      token,
+      sourceAccount: source.publicKey,
+      channelEpoch: channel.epoch,
+      sequence: (sequence + 1n).toString(),
+      maxTime,
+      feeBid: bid.toString(),
+      resourceFee: resourceFeeOf(body).toString(),
+      signedAtLedger,
+    });
+    if (committed) metrics.observe('stellar_fee_bid_stroops', Number(bid), { fee_class: feeClass });
+    return committed ? signed.hash : null;
+  }
+
+  /** Best effort: what can't be taken back now is freed by whoever next looks at the account. */
+  private async withdraw(intent: IntentId, token: string, channel: LeasedChannel | null): Promise<void> {
+    const { submissions, channels, logger } = this.options;
+    try {
+      await submissions.abandonBuilding(intent, token);
+      if (channel !== null) await channels.releaseIfIdle(channel.signer.publicKey, { intent, token });
+    } catch (error) {
+      logger.warn({ err: error, intent }, 'a source account is left to be reclaimed');
+    }
+  }
+}

@@ -1,0 +1,36 @@
+import { createHash } from 'node:crypto';
+import { accountLedgerKey, readAccountEntry } from '../chain/transaction-codec';
+import type { SorobanRpc } from '../rpc/soroban-rpc';
+import type { IntentId } from '../submission';
+import type { MaintenanceRunner } from './maintenance-runner';
+
+export interface ChannelAccountsOptions {
+  rpc: SorobanRpc;
+  /** Runs on the oracle account's own sequence. */
+  maintenance: MaintenanceRunner;
+  accounts: readonly string[];
+  balanceStroops: bigint;
+}
+
+/** Creates the derived channel accounts that are not on the network yet. */
+export class ChannelAccounts {
+  private isDone = false;
+
+  constructor(private readonly options: ChannelAccountsOptions) {}
+
+  /** Cheap once it has succeeded. @throws TransientError when the network can't be asked or the creation hasn't landed. */
+  async ensure(signal: AbortSignal): Promise<void> {
+    if (this.isDone || this.options.accounts.length === 0) return;
+    const { rpc, accounts, maintenance, balanceStroops } = this.options;
+    const { value } = await rpc.ledgerEntries(accounts.map(accountLedgerKey), { signal });
+    const present = new Set((value.entries ?? []).map((entry) => readAccountEntry(entry.xdr).address));
+    const missing = accounts.filter((account) => !present.has(account));
+    if (missing.length > 0) {
+      // Named by what it creates, so that processes that start together share one transaction.
+      const names = createHash('sha256').update(missing.toSorted().join()).digest('hex');
+      const body = { kind: 'create_accounts', accounts: missing, balanceStroops } as const;
+      await maintenance.run(`channels:${names}` as IntentId, body, signal);
+    }
+    this.isDone = true;
+  }
+}

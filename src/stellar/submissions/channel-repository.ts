@@ -1,0 +1,57 @@
+import type { Connection, mongo } from 'mongoose';
+import { nativeCollection } from '../../platform/database/native-collection';
+import { channelModel, type ChannelHolder, type StoredChannel } from './channel.model';
+
+/** Owns the collection of source accounts. A few documents, always asked for by `_id`. */
+export class ChannelRepository {
+  private readonly collection: mongo.Collection<StoredChannel>;
+
+  constructor(connection: Connection) {
+    this.collection = nativeCollection<StoredChannel>(channelModel(connection));
+  }
+
+  /** Adds what is missing; a channel that is there keeps its holder. */
+  async register(accounts: readonly string[]): Promise<void> {
+    await this.collection.bulkWrite(
+      accounts.map((account) => ({
+        updateOne: {
+          filter: { _id: account },
+          update: { $setOnInsert: { epoch: 0, holder: null, heldAt: null, lastLedger: 0 } },
+          upsert: true,
+        },
+      })),
+      { ordered: false },
+    );
+  }
+
+  list(accounts: readonly string[]): Promise<StoredChannel[]> {
+    return this.collection.find({ _id: { $in: [...accounts] } }).toArray();
+  }
+
+  /** Null when someone else was quicker. */
+  lease(account: string, holder: ChannelHolder): Promise<StoredChannel | null> {
+    return this.collection.findOneAndUpdate(
+      { _id: account, holder: null },
+      { $set: { holder }, $inc: { epoch: 1 }, $currentDate: { heldAt: true } },
+      { returnDocument: 'after' },
+    );
+  }
+
+  /** Frees the account where `token` still holds it. `knownLedger` is one that its next user's node has to know. */
+  async release(account: string, token: string, knownLedger: number): Promise<boolean> {
+    const { matchedCount } = await this.collection.updateOne(
+      { _id: account, 'holder.token': token },
+      { $set: { holder: null, heldAt: null }, $max: { lastLedger: knownLedger } },
+    );
+    return matchedCount === 1;
+  }
+
+  /** Whether the account has been in these hands for longer than `ms`, by the database's clock. */
+  async isHeldLongerThan(account: string, token: string, ms: number): Promise<boolean> {
+    const found = await this.collection.findOne(
+      { _id: account, 'holder.token': token, $expr: { $lt: ['$heldAt', { $subtract: ['$$NOW', ms] }] } },
+      { projection: { _id: 1 } },
+    );
+    return found !== null;
+  }
+}

@@ -1,0 +1,35 @@
+import mongoose, { type Connection, type Model } from 'mongoose';
+import type { IntentId } from '../submission';
+
+/** Who holds a source account: the intent, by the token of the attempt that it builds or has built. */
+export interface ChannelHolder {
+  intent: IntentId;
+  token: string;
+}
+
+/** A source account. One undecided transaction at a time uses its sequence. */
+export interface StoredChannel {
+  /** G… */
+  _id: string;
+  /** Grows by one with every lease. */
+  epoch: number;
+  holder: ChannelHolder | null;
+  /** Database clock; when the holder took it. */
+  heldAt: Date | null;
+  /** The ledger in which its last transaction landed: no node behind it knows the account's sequence. */
+  lastLedger: number;
+}
+
+const channelSchema = new mongoose.Schema<StoredChannel>(
+  {
+    _id: String,
+    epoch: Number,
+    holder: mongoose.Schema.Types.Mixed,
+    heldAt: Date,
+    lastLedger: Number,
+  },
+  { collection: 'stellarChannels', versionKey: false },
+);
+
+export const channelModel = (connection: Connection): Model<StoredChannel> =>
+  connection.models['StellarChannel'] ?? connection.model<StoredChannel>('StellarChannel', channelSchema);

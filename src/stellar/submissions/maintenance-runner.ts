@@ -1,0 +1,41 @@
+import { TransientError } from '../../platform/errors';
+import type { TransactionBody } from '../chain/transaction-codec';
+import type { IntentId } from '../submission';
+import type { AttemptBuilder } from './attempt-builder';
+import type { AttemptDriver } from './attempt-driver';
+import type { SubmissionRepository } from './submission-repository';
+
+export interface MaintenanceRunnerOptions {
+  submissions: SubmissionRepository;
+  builder: AttemptBuilder;
+  driver: AttemptDriver;
+  confirmationTimeoutMs: number;
+}
+
+/**
+ * Nobody owns housekeeping: every process that needs it works on the one intent, under the one epoch. They may overtake
+ * each other before something is signed, and drive the same attempt after that.
+ */
+const SHARED_EPOCH = 0;
+const MAX_TRIES = 5;
+
+/** Transactions that serve other transactions: restorations, new channel accounts. Repeated whenever wanted again. */
+export class MaintenanceRunner {
+  constructor(private readonly options: MaintenanceRunnerOptions) {}
+
+  /** Resolves when such a transaction has landed. @throws TransientError MAINTENANCE_PENDING when it did not, for now. */
+  async run(intent: IntentId, body: TransactionBody, signal: AbortSignal): Promise<void> {
+    const { submissions, builder, driver, confirmationTimeoutMs } = this.options;
+    const request = { intent, epoch: SHARED_EPOCH, feeClass: 'standard' } as const;
+    for (let attempt = 1; attempt <= MAX_TRIES; attempt += 1) {
+      const opened = await submissions.open(intent, SHARED_EPOCH);
+      if (opened.kind === 'opened' && opened.submission.attempt === null) {
+        const built = await builder.build({ ...request, body }, signal);
+        if (built.kind === 'overtaken') continue;
+      }
+      const driven = await driver.drive(request, { timeoutMs: confirmationTimeoutMs, signal });
+      if (driven.kind === 'settled' && driven.settled.kind === 'success') return;
+    }
+    throw new TransientError('MAINTENANCE_PENDING', `${intent} has not landed yet`);
+  }
+}
