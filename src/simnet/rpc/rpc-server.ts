@@ -32,7 +32,7 @@ const requestSchema = z.object({
   jsonrpc: z.literal('2.0'),
   id: z.union([z.string(), z.number(), z.null()]).optional(),
   method: z.string(),
-  params: z.unknown(),
+  params: z.unknown().optional(),
 });
 type RpcRequest = z.infer<typeof requestSchema>;
 
