@@ -3,6 +3,10 @@ import { Keypair } from '@stellar/stellar-sdk';
 import { bridgeContract } from './contracts/bridge';
 import { oracleContract } from './contracts/oracle';
 import { provenanceContract } from './contracts/provenance';
+import { raffleContract } from './contracts/raffle';
+import type { RaffleInstanceGenesis } from './contracts/raffle-instance';
+import { raffleInstanceContract } from './contracts/raffle-instance';
+import type { VerifyProof } from './contracts/raffle-proof';
 import { registryContract } from './contracts/registry';
 import type { Ledger } from './ledger';
 import type { SimnetSettings } from './options';
@@ -16,6 +20,10 @@ export interface ContractIds {
   registry: string;
   oracle: string;
   provenance: string;
+  /** Many raffles in one contract: `receive_randomness`. */
+  raffle: string;
+  /** One raffle, a contract of its own: `provide_randomness`. More of them are deployed on demand. */
+  raffleInstance: string;
   /** Emits compact events. */
   bridge: string;
 }
@@ -39,8 +47,31 @@ const sha256 = (text: string): Buffer => createHash('sha256').update(text).diges
 const keypairOf = (settings: SimnetSettings, name: string): Keypair =>
   Keypair.fromRawEd25519Seed(sha256(`${settings.networkPassphrase}:${settings.seed}:${name}`));
 
+export interface RaffleInstanceInput {
+  prizeLumens?: number;
+  /** Randomness sooner than that many ledgers after the request is refused. */
+  minDelayLedgers?: number;
+}
+
+export const raffleInstanceOf = (
+  admin: string,
+  oracle: string,
+  { prizeLumens = 1000, minDelayLedgers = 0 }: RaffleInstanceInput,
+): RaffleInstanceGenesis => ({
+  admin,
+  creator: admin,
+  oracle,
+  prizeStroops: BigInt(prizeLumens) * stroopsPerLumen,
+  tickets: [admin, oracle],
+  minDelayLedgers,
+});
+
 /** Accounts and contracts as they stand before the first ledger closes. */
-export const createGenesis = (ledger: Ledger, settings: SimnetSettings): Genesis => {
+export const createGenesis = (
+  ledger: Ledger,
+  settings: SimnetSettings,
+  verifyProof: VerifyProof,
+): Genesis => {
   const root = Keypair.master(settings.networkPassphrase);
   const admin = keypairOf(settings, 'admin');
   const oracle = keypairOf(settings, 'oracle');
@@ -52,6 +83,8 @@ export const createGenesis = (ledger: Ledger, settings: SimnetSettings): Genesis
     registry: host.contractIdFor('registry'),
     oracle: host.contractIdFor('oracle'),
     provenance: host.contractIdFor('provenance'),
+    raffle: host.contractIdFor('raffle'),
+    raffleInstance: host.contractIdFor('raffle-instance-1'),
     bridge: host.contractIdFor('bridge'),
   };
   const teeHash = sha256(`${settings.networkPassphrase}:tee`);
@@ -90,6 +123,24 @@ export const createGenesis = (ledger: Ledger, settings: SimnetSettings): Genesis
       info,
     );
     host.deploy(contracts.provenance, provenanceContract(oracle.publicKey()), overlay, info);
+    host.deploy(
+      contracts.raffle,
+      raffleContract({
+        admin: admin.publicKey(),
+        oracle: oracle.publicKey(),
+        verifyProof,
+        requestedTopic: settings.raffleRequestedTopic,
+        receivedTopic: settings.raffleReceivedTopic,
+      }),
+      overlay,
+      info,
+    );
+    host.deploy(
+      contracts.raffleInstance,
+      raffleInstanceContract(raffleInstanceOf(admin.publicKey(), oracle.publicKey(), {})),
+      overlay,
+      info,
+    );
     host.deploy(contracts.bridge, bridgeContract(admin.publicKey()), overlay, info);
   });
   return { root, admin, oracle, funded, contracts, teeHash: teeHash.toString('hex') };

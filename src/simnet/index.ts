@@ -1,12 +1,14 @@
 export type { CidCodec } from './cid';
 export { provenanceErrors } from './contracts/provenance';
+export { raffleErrors } from './contracts/raffle-errors';
+export type { ProofClaim, VerifyProof } from './contracts/raffle-proof';
 export type { FaultPlanInput, FaultRuleInput } from './fault-rules';
 export { parseFaultPlan } from './fault-rules';
 export type { ContractIds } from './genesis';
 export type { LedgerRecord } from './ledger-history';
-export type { Landed, VerificationRequestInput } from './network-actions';
-export type { MintedCertificate, ObservedStats, ObservedTransaction } from './observer';
+export type { Landed, RaffleInput, VerificationRequestInput } from './network-actions';
+export type { MintedCertificate, ObservedStats, ObservedTransaction, RaffleDelivery } from './observer';
 export type { SimnetOptions } from './options';
 export { defaultNetworkPassphrase } from './options';
-export type { Simnet, SimnetFacts } from './simnet';
+export type { Simnet, SimnetFacts, SimnetHooks } from './simnet';
 export { startSimnet } from './simnet';

@@ -1,12 +1,14 @@
-import { Operation, scValToNative } from '@stellar/stellar-sdk';
+import { Operation } from '@stellar/stellar-sdk';
 import type { xdr } from '@stellar/stellar-sdk';
 import { RecordingAuth } from './auth';
 import type { CompactEvent } from './contracts/bridge';
 import { compactEventVal } from './contracts/bridge';
 import { verificationRequestVal } from './contracts/oracle';
-import type { Genesis } from './genesis';
+import { raffleInstanceContract } from './contracts/raffle-instance';
+import type { Genesis, RaffleInstanceInput } from './genesis';
+import { raffleInstanceOf, stroopsPerLumen } from './genesis';
 import type { Ledger } from './ledger';
-import { toVal } from './scval';
+import { fromVal, toVal } from './scval';
 
 /** Where something stands on the chain. */
 export interface Landed {
@@ -21,6 +23,12 @@ export interface VerificationRequestInput {
   requester: string;
 }
 
+export interface RaffleInput {
+  prizeLumens: number;
+  /** The event's own flag, which lifts the request's priority. */
+  highPriority?: boolean;
+}
+
 /** Events in one transaction: about what the real network lets one emit. */
 const eventsPerTransaction = 100;
 
@@ -29,8 +37,16 @@ const chunks = <T>(items: readonly T[]): T[][] =>
     items.slice(index * eventsPerTransaction, (index + 1) * eventsPerTransaction),
   );
 
+const drawnRaffle = fromVal.struct<{ raffle_id: number; request_id: number }>({
+  raffle_id: fromVal.u32,
+  request_id: fromVal.u32,
+});
+
 /** What the admin of the contracts does to set work going. Each action resolves when a ledger holds it. */
 export class NetworkActions {
+  /** The first one is deployed at genesis. */
+  private instances = 1;
+
   constructor(
     private readonly ledger: Ledger,
     private readonly genesis: Genesis,
@@ -49,7 +65,9 @@ export class NetworkActions {
       }),
     );
     return landed.flatMap(({ returned, ...where }) =>
-      (scValToNative(returned) as bigint[]).map((id) => ({ ...where, requestId: id.toString() })),
+      fromVal
+        .vec(fromVal.u64)(returned)
+        .map((id) => ({ ...where, requestId: id.toString() })),
     );
   }
 
@@ -60,6 +78,62 @@ export class NetworkActions {
       ),
     );
     return landed.map(({ txHash, ledger }) => ({ txHash, ledger }));
+  }
+
+  /** Creates raffles and asks for their randomness; answers in the order given. */
+  async drawRaffles(
+    raffles: readonly RaffleInput[],
+  ): Promise<(Landed & { raffleId: number; requestId: number })[]> {
+    const landed = await Promise.all(
+      chunks(raffles).map((chunk) => {
+        const orders = chunk.map(({ prizeLumens, highPriority = false }) =>
+          toVal.struct({
+            prize_amount: toVal.i128(BigInt(prizeLumens) * stroopsPerLumen),
+            priority: toVal.bool(highPriority),
+          }),
+        );
+        return this.call(this.genesis.contracts.raffle, 'draw_many', [toVal.vec(orders)]);
+      }),
+    );
+    return landed.flatMap(({ returned, ...where }) =>
+      fromVal
+        .vec(drawnRaffle)(returned)
+        .map((drawn) => ({
+          ...where,
+          raffleId: drawn.raffle_id,
+          requestId: drawn.request_id,
+        })),
+    );
+  }
+
+  async cancelRaffle(raffleId: number): Promise<void> {
+    await this.call(this.genesis.contracts.raffle, 'cancel_raffle', [toVal.u32(raffleId)]);
+  }
+
+  /** A new raffle as a contract of its own; there at once. */
+  deployRaffleInstance(input: RaffleInstanceInput = {}): string {
+    this.instances += 1;
+    const contractId = this.ledger.host.contractIdFor(`raffle-instance-${this.instances}`);
+    const { admin, oracle } = this.genesis;
+    const contract = raffleInstanceContract(raffleInstanceOf(admin.publicKey(), oracle.publicKey(), input));
+    this.ledger.edit((overlay, info) => this.ledger.host.deploy(contractId, contract, overlay, info));
+    return contractId;
+  }
+
+  /** Starts the draw of an instance, which asks the oracle. */
+  async drawInstance(contractId: string): Promise<Landed & { requestId: bigint }> {
+    const { returned, ...where } = await this.call(contractId, 'finalize_raffle', []);
+    return { ...where, requestId: fromVal.u64(returned) };
+  }
+
+  /** Rejects until 200 ledgers after the request. */
+  async triggerFallback(contractId: string, doRefund: boolean): Promise<void> {
+    const admin = toVal.address(this.genesis.admin.publicKey());
+    await this.call(contractId, 'trigger_randomness_fallback', [admin, toVal.bool(doRefund)]);
+  }
+
+  async cancelInstance(contractId: string): Promise<void> {
+    await this.call(contractId, 'cancel_raffle', []);
   }
 
   /** Trusts another signer's raw key and address as the genesis oracle is trusted. */

@@ -17,9 +17,10 @@ export const serveObserver = (
   const answers: Record<string, () => unknown> = {
     '/observer/facts': facts,
     '/observer/certificates': () => observer.certificates(),
+    '/observer/raffle-deliveries': () => observer.raffleDeliveries(),
     '/observer/transactions': () => observer.transactions(),
     '/observer/events': () => observer.events(),
-    '/observer/stats': () => observer.observedStats(),
+    '/observer/stats': () => observer.stats(),
   };
   const answer = answers[path];
   if (!answer) sendJson(response, 404, { error: 'not found', paths: Object.keys(answers) });

@@ -20,6 +20,18 @@ export interface MintedCertificate {
   ledger: number;
 }
 
+export interface RaffleDelivery {
+  contractId: string;
+  interfaceName: 'receive_randomness' | 'provide_randomness';
+  /** Only where one contract holds many raffles. */
+  raffleId?: number;
+  requestId: string;
+  /** 64 hex digits, or the decimal u64 of `provide_randomness`. */
+  seed: string;
+  txHash: string;
+  ledger: number;
+}
+
 export interface ObservedTransaction {
   hash: string;
   innerHash?: string;
@@ -51,15 +63,18 @@ export interface ObservedStats {
 /** Reads the truth from the ledger itself: what is there, not what anybody says they sent. */
 export class Observer {
   private readonly minted: MintedCertificate[] = [];
+  private readonly delivered: RaffleDelivery[] = [];
 
   constructor(
     private readonly ledger: Ledger,
     private readonly contracts: ContractIds,
-    private readonly stats: SimnetStats,
+    private readonly counters: SimnetStats,
     private readonly faults: FaultEngine,
+    /** Event name of the contract with many raffles. */
+    private readonly raffleReceivedTopic: string,
   ) {
     ledger.onClose((record, dropped) => {
-      stats.dropped += dropped.length;
+      counters.dropped += dropped.length;
       this.note(record);
     });
   }
@@ -67,6 +82,11 @@ export class Observer {
   /** Every certificate, in the order of minting. */
   certificates(): MintedCertificate[] {
     return [...this.minted];
+  }
+
+  /** Every randomness that a raffle took, in chain order; a raffle that took two would show twice. */
+  raffleDeliveries(): RaffleDelivery[] {
+    return [...this.delivered];
   }
 
   transactions(): ObservedTransaction[] {
@@ -87,29 +107,33 @@ export class Observer {
     return this.ledger.history.events();
   }
 
-  observedStats(): ObservedStats {
-    const { stats, ledger } = this;
+  stats(): ObservedStats {
+    const { counters, ledger } = this;
     return {
       latestLedger: ledger.history.latest.sequence,
       queued: ledger.queue.size,
-      accepted: stats.accepted,
-      duplicates: stats.duplicates,
-      tryAgainLater: stats.tryAgainLater,
-      badSequences: stats.badSequences,
-      dropped: stats.dropped,
-      rejectedByCode: { ...stats.rejectedByCode },
-      includedPerLedger: { ...stats.includedPerLedger },
-      callsByMethod: { ...stats.callsByMethod },
+      accepted: counters.accepted,
+      duplicates: counters.duplicates,
+      tryAgainLater: counters.tryAgainLater,
+      badSequences: counters.badSequences,
+      dropped: counters.dropped,
+      rejectedByCode: { ...counters.rejectedByCode },
+      includedPerLedger: { ...counters.includedPerLedger },
+      callsByMethod: { ...counters.callsByMethod },
       faultsByKind: this.faults.strikesByKind(),
     };
   }
 
   private note(record: LedgerRecord): void {
-    if (record.fromQueue > 0) this.stats.includedPerLedger[record.sequence] = record.fromQueue;
+    if (record.fromQueue > 0) this.counters.includedPerLedger[record.sequence] = record.fromQueue;
     for (const event of eventsOf(this.ledger, record)) {
       const topic = topicOf(event, 0);
       if (event.contractId === this.contracts.provenance && topic === certificateMintedTopic) {
         this.minted.push(this.certificateOf(event));
+      } else if (topic === this.raffleReceivedTopic && event.contractId === this.contracts.raffle) {
+        this.delivered.push(raffleDelivery(event));
+      } else if (topic === 'randomness_received') {
+        this.delivered.push(instanceDelivery(event));
       }
     }
   }
@@ -146,6 +170,34 @@ const certificateFields = fromVal.struct<{
   manifest_hash: fromVal.string,
   attestation_hash: fromVal.string,
 });
+
+const dataOf = (event: StoredEvent): Record<string, unknown> =>
+  scValToNative(xdr.ScVal.fromXDR(event.value, 'base64')) as Record<string, unknown>;
+
+const raffleDelivery = (event: StoredEvent): RaffleDelivery => {
+  const data = dataOf(event) as { raffle_id: number; request_id: number; seed: Buffer };
+  return {
+    contractId: event.contractId,
+    interfaceName: 'receive_randomness',
+    raffleId: data.raffle_id,
+    requestId: String(data.request_id),
+    seed: Buffer.from(data.seed).toString('hex'),
+    txHash: event.txHash,
+    ledger: event.ledger,
+  };
+};
+
+const instanceDelivery = (event: StoredEvent): RaffleDelivery => {
+  const data = dataOf(event) as { request_id: bigint; seed: bigint };
+  return {
+    contractId: event.contractId,
+    interfaceName: 'provide_randomness',
+    requestId: data.request_id.toString(),
+    seed: data.seed.toString(),
+    txHash: event.txHash,
+    ledger: event.ledger,
+  };
+};
 
 const topicOf = (event: StoredEvent, index: number): unknown => {
   const topic = event.topics[index];

@@ -20,6 +20,9 @@ export const simnetOptionsSchema = z.strictObject({
   firstLedger: z.int().min(1).default(1000),
   /** Transactions that one ledger takes from the queue. */
   ledgerCapacity: z.int().min(1).default(1000),
+  /** Event names of the raffle contract, which differ between its published versions. */
+  raffleRequestedTopic: z.string().min(1).default('RandomnessRequested'),
+  raffleReceivedTopic: z.string().min(1).default('RandomnessReceived'),
   /** Accounts with 10,000 XLM each, beside those of the network itself. */
   fundedAccounts: z.int().nonnegative().default(0),
 });

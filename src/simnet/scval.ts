@@ -69,6 +69,11 @@ export const fromVal = {
       if (bytes.length !== length) throw HostError.unexpectedSize(length, bytes.length);
       return bytes;
     },
+  /** A Rust `Option`: void is none. */
+  option:
+    <T>(decode: Decoder<T>): Decoder<T | undefined> =>
+    (value) =>
+      value.switch().name === 'scvVoid' ? undefined : decode(value),
   vec:
     <T>(item: Decoder<T>): Decoder<T[]> =>
     (value) => {

@@ -2,6 +2,8 @@ import type { Keypair, xdr } from '@stellar/stellar-sdk';
 import type { Clock } from '../platform/clock';
 import { systemClock } from '../platform/clock';
 import { LedgerClock } from './clock';
+import type { VerifyProof } from './contracts/raffle-proof';
+import { verifyRaffleProof } from './contracts/raffle-proof';
 import type { FaultPlanInput } from './fault-rules';
 import { FaultEngine } from './faults';
 import type { ContractIds, Genesis } from './genesis';
@@ -35,14 +37,21 @@ export interface SimnetFacts {
   fundedSecrets: string[];
 }
 
+export interface SimnetHooks {
+  /** Wall clock behind the close times. */
+  clock?: Pick<Clock, 'now'>;
+  /** Judges deliveries to the contract with many raffles. */
+  verifyProof?: VerifyProof;
+}
+
 /** A running simulated network. */
 export class Simnet {
-  readonly stats = new SimnetStats();
-  readonly faults = new FaultEngine();
   readonly ledger: Ledger;
   readonly gateway: IpfsGateway;
   readonly observer: Observer;
   readonly actions: NetworkActions;
+  private readonly counters = new SimnetStats();
+  private readonly faults = new FaultEngine();
   private readonly clock: LedgerClock;
   private readonly genesis: Genesis;
   private listeners: Listeners | undefined;
@@ -50,7 +59,7 @@ export class Simnet {
 
   private constructor(
     private readonly settings: SimnetSettings,
-    clock: Pick<Clock, 'now'>,
+    { clock = systemClock, verifyProof = verifyRaffleProof }: SimnetHooks,
   ) {
     this.clock = new LedgerClock(clock);
     this.ledger = new Ledger(
@@ -62,16 +71,22 @@ export class Simnet {
       this.clock,
     );
     this.ledger.surgeFeeRate = () => this.faults.surgeFeeRate();
-    this.genesis = createGenesis(this.ledger, settings);
+    this.genesis = createGenesis(this.ledger, settings, verifyProof);
     this.gateway = new IpfsGateway((cid) => this.faults.next({ surface: 'ipfs', endpoint: 0, cid }));
-    this.observer = new Observer(this.ledger, this.genesis.contracts, this.stats, this.faults);
+    this.observer = new Observer(
+      this.ledger,
+      this.genesis.contracts,
+      this.counters,
+      this.faults,
+      settings.raffleReceivedTopic,
+    );
     this.actions = new NetworkActions(this.ledger, this.genesis);
     this.faults.set(settings.faults);
   }
 
   /** Rejects with a ZodError for wrong options and with the listener's error when a port is taken. */
-  static async start(options: SimnetOptions = {}, clock: Pick<Clock, 'now'> = systemClock): Promise<Simnet> {
-    const simnet = new Simnet(simnetOptionsSchema.parse(options), clock);
+  static async start(options: SimnetOptions = {}, hooks: SimnetHooks = {}): Promise<Simnet> {
+    const simnet = new Simnet(simnetOptionsSchema.parse(options), hooks);
     await simnet.open();
     return simnet;
   }
@@ -198,7 +213,7 @@ export class Simnet {
   }
 
   private async open(): Promise<void> {
-    const { ledger, genesis, faults, gateway, observer, stats, settings } = this;
+    const { ledger, genesis, faults, gateway, observer, counters: stats, settings } = this;
     this.listeners = await openListeners({
       ...{ ledger, genesis, faults, gateway, observer, stats, settings },
       facts: () => this.facts(),
@@ -207,5 +222,5 @@ export class Simnet {
   }
 }
 
-export const startSimnet = (options: SimnetOptions = {}, clock?: Pick<Clock, 'now'>): Promise<Simnet> =>
-  Simnet.start(options, clock);
+export const startSimnet = (options: SimnetOptions = {}, hooks: SimnetHooks = {}): Promise<Simnet> =>
+  Simnet.start(options, hooks);

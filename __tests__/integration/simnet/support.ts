@@ -1,14 +1,5 @@
-import type { xdr } from '@stellar/stellar-sdk';
-import {
-  Address,
-  BASE_FEE,
-  Contract,
-  Keypair,
-  nativeToScVal,
-  rpc,
-  Transaction,
-  TransactionBuilder,
-} from '@stellar/stellar-sdk';
+import type { Keypair, Transaction, xdr } from '@stellar/stellar-sdk';
+import { Address, BASE_FEE, Operation, nativeToScVal, rpc, TransactionBuilder } from '@stellar/stellar-sdk';
 import type { Simnet, SimnetOptions } from '../../../src/simnet';
 import { startSimnet } from '../../../src/simnet';
 
@@ -42,7 +33,7 @@ export class Bench {
 
   static async start(options: SimnetOptions = {}): Promise<Bench> {
     const clock = new TestClock();
-    return new Bench(await startSimnet({ ledgerMs: 0, fundedAccounts: 4, ...options }, clock), clock);
+    return new Bench(await startSimnet({ ledgerMs: 0, fundedAccounts: 4, ...options }, { clock }), clock);
   }
 
   get server(): rpc.Server {
@@ -100,23 +91,21 @@ export class Bench {
     return this.server.getTransaction(sent.hash);
   }
 
+  /** `source` is the operation's own source account, where the transaction has another. */
   mintOperation(manifestHash: string, source?: string): xdr.Operation {
-    const operation = new Contract(this.net.contracts.provenance).call(
-      'mint',
-      Address.fromString(this.funded(3).publicKey()).toScVal(),
-      nativeToScVal(
-        { storage_id: 'bafy', manifest_hash: manifestHash, attestation_hash: 'att' },
-        {
-          type: {
-            storage_id: ['symbol', 'string'],
-            manifest_hash: ['symbol', 'string'],
-            attestation_hash: ['symbol', 'string'],
-          },
-        },
-      ),
-    );
-    if (source) operation.sourceAccount(Keypair.fromPublicKey(source).xdrMuxedAccount());
-    return operation;
+    const text = ['symbol', 'string'] as const;
+    return Operation.invokeContractFunction({
+      contract: this.net.contracts.provenance,
+      function: 'mint',
+      args: [
+        Address.fromString(this.funded(3).publicKey()).toScVal(),
+        nativeToScVal(
+          { storage_id: 'bafy', manifest_hash: manifestHash, attestation_hash: 'att' },
+          { type: { storage_id: text, manifest_hash: text, attestation_hash: text } },
+        ),
+      ],
+      ...(source && { source }),
+    });
   }
 
   prepareMint(manifestHash: string): Promise<Transaction> {

@@ -1,0 +1,126 @@
+import { Command, InvalidArgumentError } from 'commander';
+import { z } from 'zod';
+import { parseFaultPlan } from './fault-rules';
+import type { FaultPlan } from './fault-rules';
+import { defaultNetworkPassphrase, simnetOptionsSchema } from './options';
+import type { SimnetFacts } from './simnet';
+import { startSimnet } from './simnet';
+
+const integer = (text: string): number => {
+  const value = Number(text);
+  if (!Number.isInteger(value)) throw new InvalidArgumentError('expected a whole number');
+  return value;
+};
+
+const faultPlan = (text: string): FaultPlan => {
+  try {
+    return parseFaultPlan(text);
+  } catch (error) {
+    const reason = error instanceof z.ZodError ? z.prettifyError(error) : String(error);
+    throw new InvalidArgumentError(reason);
+  }
+};
+
+const faultsHelp = `
+Faults:
+  A preset:   --faults rate=0.3,seed=7            30 % of all RPC calls fail on their way, repeatably
+              --faults rate=0.2,ipfsRate=0.2      the IPFS gateway as well; holdMs=… sets how long timeouts last
+  As JSON:    --faults '{"seed":7,"rules":[{"endpoints":[1],"fault":{"kind":"lag","ledgers":5}}]}'
+  Per call:   latency, timeoutBefore, timeoutAfter, dropBefore, dropReply, httpStatus, rpcError, unhealthy,
+              tryAgainLater, sendError; for the gateway also slowDrip, truncate, wrongBytes
+  Standing:   lag, retention, otherHistory, meta, surge
+  Each rule:  surface (rpc|ipfs), endpoints, methods, cids, probability, after, times, fault
+
+Observer, on the gateway's port: /observer/facts, certificates, raffle-deliveries, transactions, events, stats`;
+
+interface CliOptions {
+  port: number;
+  endpoints: number;
+  ledgerMs: number;
+  faults?: FaultPlan;
+  seed: number;
+  meta: number;
+  retention: number;
+  accounts: number;
+  passphrase: string;
+  json: boolean;
+}
+
+const printFacts = (facts: SimnetFacts): void => {
+  console.log('Simulated Soroban network, in memory, on loopback only. Ctrl-C ends it.');
+  const lines: [string, string][] = [
+    ...facts.rpcUrls.map((url, index): [string, string] => [`RPC ${index}`, url]),
+    ['IPFS gateway', `${facts.ipfsUrl}/{cid}`],
+    ['Friendbot', `${facts.friendbotUrl}?addr=G…`],
+    ['Observer', `${facts.observerUrl}/facts`],
+    ['Passphrase', facts.networkPassphrase],
+    ...Object.entries<string>({ ...facts.contracts }).map(([name, id]): [string, string] => [
+      `Contract ${name}`,
+      id,
+    ]),
+    ['Code measurement', facts.teeHash],
+    ['Oracle', facts.oraclePublicKey],
+    ['Oracle secret', `${facts.oracleSecret}  (worthless anywhere else)`],
+    ...facts.fundedSecrets.map((secret, index): [string, string] => [`Funded secret ${index}`, secret]),
+  ];
+  for (const [name, value] of lines) console.log(`  ${name.padEnd(24)}${value}`);
+};
+
+/** Resolves on the first SIGINT or SIGTERM. */
+const stopSignal = (): Promise<void> =>
+  new Promise((resolve) => {
+    process.once('SIGINT', () => resolve());
+    process.once('SIGTERM', () => resolve());
+  });
+
+const run = async (options: CliOptions): Promise<void> => {
+  const parsed = simnetOptionsSchema.safeParse({
+    port: options.port,
+    endpoints: options.endpoints,
+    ledgerMs: options.ledgerMs,
+    ...(options.faults && { faults: options.faults }),
+    seed: options.seed,
+    metaVersion: options.meta,
+    retentionLedgers: options.retention,
+    fundedAccounts: options.accounts,
+    networkPassphrase: options.passphrase,
+  });
+  if (!parsed.success) {
+    console.error(z.prettifyError(parsed.error));
+    process.exitCode = 1;
+    return;
+  }
+  const stopped = stopSignal();
+  const net = await startSimnet(parsed.data);
+  if (options.json) console.log(JSON.stringify(net.facts()));
+  else printFacts(net.facts());
+  await stopped;
+  await net.stop();
+};
+
+const program = new Command('simnet')
+  .description('A simulated Soroban network: JSON-RPC endpoints over one ledger, and an IPFS gateway.')
+  .option(
+    '--port <number>',
+    'first of a row of ports: endpoints, then the gateway; 0 takes free ones',
+    integer,
+    8000,
+  )
+  .option('--endpoints <count>', 'JSON-RPC listeners over the one ledger', integer, 1)
+  .option('--ledger-ms <ms>', 'time between ledgers, in milliseconds', integer, 1000)
+  .option('--faults <plan>', 'what goes wrong: JSON or a preset, see below', faultPlan)
+  .option('--seed <number>', 'names the keys of the accounts; the same seed gives the same keys', integer, 1)
+  .option('--meta <version>', 'version of the transaction result meta: 3 or 4', integer, 4)
+  .option('--retention <ledgers>', 'ledgers that the endpoints remember', integer, 120_960)
+  .option('--accounts <count>', 'funded accounts to print the secrets of', integer, 1)
+  .option('--passphrase <text>', 'network passphrase', defaultNetworkPassphrase)
+  .option('--json', 'print the facts as one line of JSON', false)
+  .addHelpText('after', faultsHelp);
+
+program
+  .action((options: CliOptions) => run(options))
+  .parseAsync()
+  .catch((error: unknown) => {
+    console.error(error instanceof Error ? error.message : String(error));
+    process.exitCode = 1;
+  });
