@@ -87,7 +87,12 @@ export class Dispatcher {
       );
     }
     this.calls.clear();
-    this.flush();
+    try {
+      this.flush();
+    } catch (error) {
+      // What could not be recorded is delivered again once its lease has ended.
+      this.onStorageError(error);
+    }
   }
 
   private async run(): Promise<void> {

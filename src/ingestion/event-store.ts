@@ -1,6 +1,6 @@
 import type Database from 'better-sqlite3';
 import type { Clock } from '../platform/clock';
-import { endOfLedger } from './chain-position';
+import { endOfLedger, isAhead } from './chain-position';
 import { readEventData, serializeEvent } from './event-data';
 import type { RawEvent } from './event-source';
 import { isFull, type QueueFile } from './queue-file';
@@ -117,7 +117,7 @@ export class EventStore {
         const reached = position.cursor ?? endOfLedger(position.startLedger - 1);
         const openLedger = this.statements.oldestOpenLedger.pluck().get(contractId) as number | undefined;
         const settled = openLedger === undefined ? reached : endOfLedger(openLedger - 1);
-        marks.set(contractId, settled < reached ? settled : reached);
+        marks.set(contractId, isAhead(settled, { cursor: reached }) ? reached : settled);
       }
       return marks;
     })();

@@ -18,7 +18,6 @@ export type LeaderState =
   | { kind: 'following'; leader: string | null };
 
 const COLLECTION = 'ingestionState';
-const KEPT_GAPS = 200;
 
 /** Owns `ingestionState`: who ingests, and how far everything is handled. One document per stream, so a write is atomic. */
 export class IngestionStateRepository {
@@ -85,7 +84,7 @@ export class IngestionStateRepository {
         ...(checkpoints.length > 0
           ? { $max: Object.fromEntries(checkpoints) as Record<string, string> }
           : {}),
-        ...(gaps.length > 0 ? { $push: { gaps: { $each: [...gaps], $slice: -KEPT_GAPS } } } : {}),
+        ...(gaps.length > 0 ? { $addToSet: { gaps: { $each: [...gaps] } } } : {}),
       },
     );
     return result.matchedCount === 1;

@@ -28,6 +28,7 @@ export class Leadership {
   private renewal: NodeJS.Timeout | undefined;
   private lost = new AbortController();
   private sharedGaps = 0;
+  private released = false;
 
   constructor(private readonly options: LeadershipOptions) {}
 
@@ -45,6 +46,7 @@ export class Leadership {
     const { state, holder, leaseMs, clock, logger } = this.options;
     const askedMs = clock.monotonicMs();
     const answer = await state.hold(holder, leaseMs);
+    if (this.released) return false;
     if (answer.kind === 'following') {
       this.lose();
       return false;
@@ -72,7 +74,9 @@ export class Leadership {
     else this.lose();
   }
 
+  /** For good: the next one may lead at once. */
   async release(): Promise<void> {
+    this.released = true;
     if (this.epoch === null) return;
     this.lose();
     await this.options.state.release(this.options.holder);
@@ -87,7 +91,6 @@ export class Leadership {
       if (position === undefined || isAhead(cursor, position)) moves.set(contractId, { cursor });
     }
     store.moveTo(moves);
-    this.sharedGaps = store.gaps().length;
   }
 
   /** In the background, since one round may read for longer than a lease lasts. */
