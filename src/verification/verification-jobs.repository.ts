@@ -4,7 +4,11 @@ import { ensureIndexes } from '../platform/database/indexes';
 import { nativeCollection } from '../platform/database/native-collection';
 import { PermanentError } from '../platform/errors';
 import type { Logger } from '../platform/logger';
-import { verificationJobLifecycle, type VerificationJobState } from './verification-job.lifecycle';
+import {
+  verificationJobLifecycle,
+  type VerificationJobState,
+  verificationJobStates,
+} from './verification-job.lifecycle';
 import { type JobActor, type VerificationJob, verificationJobModel } from './verification-job.model';
 import type { StoredVerificationRequest } from './verification-request.model';
 
@@ -138,6 +142,45 @@ export class VerificationJobs {
     return actual.epoch > epoch ? { kind: 'superseded' } : { kind: 'elsewhere', job: actual };
   }
 
+  /** The jobs of an owner's manifest; as a rule one. */
+  ofManifest(manifestHash: string, ownerPublicKey: string): Promise<VerificationJob[]> {
+    return this.#collection.find({ manifestHash, ownerPublicKey }, { hint: 'jobs_of_manifest' }).toArray();
+  }
+
+  /** Jobs that wait since `minAgeMs` and more by the database's clock, and know what their manifest should hash to. By id. */
+  waitingWithManifestHash({
+    minAgeMs,
+    limit,
+    after,
+  }: {
+    minAgeMs: number;
+    limit: number;
+    after: string | undefined;
+  }): Promise<Pick<VerificationJob, '_id'>[]> {
+    return this.#collection
+      .find(
+        {
+          status: { $in: ['pending', 'processing'] },
+          ...(after === undefined ? {} : { _id: { $gt: new Types.ObjectId(after) } }),
+          canonicalManifestHash: { $ne: null },
+          $expr: { $lte: ['$createdAt', { $subtract: ['$$NOW', minAgeMs] }] },
+        },
+        { projection: { _id: 1 }, sort: { _id: 1 }, limit, hint: 'jobs_by_status' },
+      )
+      .toArray();
+  }
+
+  /** How many jobs are in each state. */
+  async countByState(): Promise<Record<VerificationJobState, number>> {
+    const counts = await Promise.all(
+      verificationJobStates.map(
+        async (status) =>
+          [status, await this.#collection.countDocuments({ status }, { hint: 'jobs_by_status' })] as const,
+      ),
+    );
+    return Object.fromEntries(counts) as Record<VerificationJobState, number>;
+  }
+
   /** Newest first. `after` is the `next` of the page before. */
   async pageOfOwner(
     ownerPublicKey: string,
@@ -172,7 +215,7 @@ function newJob(request: StoredVerificationRequest, createdAt: Date): Verificati
     ownerPublicKey: request.requester,
     contentHash: null,
     manifestHash: null,
-    canonicalManifestHash: null,
+    canonicalManifestHash: request.expectedCanonicalManifestHash,
     status: 'pending',
     timeline: [{ stage: 'pending', from: 'pending', at: createdAt, actor: 'user', epoch: 0 }],
     epoch: 0,

@@ -149,7 +149,7 @@ export class VerificationRun {
       });
     }
     const rejection = this.#request.rejection ?? {
-      code: 'JOB_ALREADY_FAILED',
+      code: job.errorCode ?? 'JOB_ALREADY_FAILED',
       message: job.errorMessage ?? 'the job had failed already',
     };
     return stop({ kind: 'completed', patch: { outcome: 'rejected', rejection } });

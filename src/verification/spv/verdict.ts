@@ -1,18 +1,17 @@
 import type { IpfsGateway } from './ipfs-gateway';
 import { parseManifest } from './manifest';
 
-/** Why a request was answered with "no". Stable, public. */
+/** Why the content was not verified. Stable, public. */
 export type RejectionCode =
   | 'MANIFEST_NOT_JSON'
   | 'MANIFEST_INVALID'
   | 'MANIFEST_HASH_MISMATCH'
   | 'CREATOR_MISMATCH'
-  | 'CONTENT_HASH_MISMATCH'
-  | 'MANIFEST_ALREADY_CERTIFIED'
-  | 'JOB_ALREADY_FAILED';
+  | 'CONTENT_HASH_MISMATCH';
 
+/** The answer "no", of the verdict or of a later step. */
 export interface Rejection {
-  code: RejectionCode;
+  code: string;
   message: string;
 }
 
