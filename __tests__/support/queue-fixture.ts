@@ -1,6 +1,8 @@
-import { Schema, type Connection } from 'mongoose';
+import { Schema, Types, type Connection, type mongo } from 'mongoose';
 import { ensureIndexes, type IndexedModel } from '../../src/platform/database/indexes';
+import { nativeCollection } from '../../src/platform/database/native-collection';
 import type { WorkerId } from '../../src/platform/ids';
+import type { QueueEnvelope } from '../../src/queue/envelope';
 import { applyQueueEnvelope, type EnvelopeSchemaOptions } from '../../src/queue/envelope-schema';
 import { MongoWorkerQueue, type MongoWorkerQueueOptions } from '../../src/queue/mongo-worker-queue';
 import type { ClaimedJob, Claimant, WorkerQueue } from '../../src/queue/worker-queue';
@@ -43,4 +45,18 @@ export async function mustClaim<Payload>(
   const result = await queue.claim(who);
   if (result.kind === 'empty') throw new Error('nothing to claim');
   return result.claimed;
+}
+
+/** The stored documents themselves, for looking and for meddling. */
+export function parcels(connection: Connection, name = 'Parcel'): mongo.Collection<QueueEnvelope & Parcel> {
+  return nativeCollection<QueueEnvelope & Parcel>(connection.models[name]!);
+}
+
+/** As if the lease's whole time had passed without a renewal. */
+export async function expireLease(connection: Connection, jobId: string, name = 'Parcel'): Promise<void> {
+  const { matchedCount } = await parcels(connection, name).updateOne(
+    { _id: new Types.ObjectId(jobId), phase: 'leased' },
+    { $set: { 'lease.expiresAt': new Date(0) } },
+  );
+  if (matchedCount !== 1) throw new Error('no such lease');
 }
