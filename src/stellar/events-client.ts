@@ -65,7 +65,8 @@ export class EventsClient {
       const { value } = await this.rpc.events(params, { signal, stickyKey: 'events' });
       return readPage(query, value);
     } catch (error) {
-      if (error instanceof RpcNodeError && error.facts.rpcCode === PROCESSING_LIMIT) return { kind: 'too_heavy' };
+      if (error instanceof RpcNodeError && error.facts.rpcCode === PROCESSING_LIMIT)
+        return { kind: 'too_heavy' };
       if (!(error instanceof RpcRefusedError)) throw error;
       return await this.explainRefusal(query, error, signal);
     }

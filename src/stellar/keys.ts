@@ -35,7 +35,13 @@ function keypairOf(secret: string): Keypair {
 export function deriveChannelSigners(mainSecret: string, networkPassphrase: string, count: number): Signer[] {
   const seed = keypairOf(mainSecret).rawSecretKey();
   return Array.from({ length: count }, (_, index) => {
-    const derived = hkdfSync('sha256', seed, networkIdHash(networkPassphrase), `sorolane/channel/${index}`, 32);
+    const derived = hkdfSync(
+      'sha256',
+      seed,
+      networkIdHash(networkPassphrase),
+      `sorolane/channel/${index}`,
+      32,
+    );
     return signerOf(Keypair.fromRawEd25519Seed(Buffer.from(derived)));
   });
 }
@@ -52,7 +58,8 @@ export const isContractAddress = (address: string): boolean => StrKey.isValidCon
 
 /** The 32 bytes of a G… address. @throws PermanentError INVALID_ADDRESS */
 export function rawPublicKey(address: string): Uint8Array {
-  if (!isAccountAddress(address)) throw new PermanentError('INVALID_ADDRESS', 'expected a G… account address');
+  if (!isAccountAddress(address))
+    throw new PermanentError('INVALID_ADDRESS', 'expected a G… account address');
   return new Uint8Array(StrKey.decodeEd25519PublicKey(address));
 }
 

@@ -59,7 +59,9 @@ function buildScVal(value: ContractValue): xdr.ScVal {
       return xdr.ScVal.scvVec(value.value.map(toScVal));
     case 'map':
       return xdr.ScVal.scvMap(
-        value.value.map((entry) => new xdr.ScMapEntry({ key: toScVal(entry.key), val: toScVal(entry.value) })),
+        value.value.map(
+          (entry) => new xdr.ScMapEntry({ key: toScVal(entry.key), val: toScVal(entry.value) }),
+        ),
       );
   }
 }
@@ -135,4 +137,5 @@ export const decodeValue = decodeContractValue;
 export const encodeContractValue = (value: ContractValue): string => toScVal(value).toXDR('base64');
 
 /** The XDR bytes of a value: what contracts hash and check signatures over. */
-export const contractValueBytes = (value: ContractValue): Uint8Array => new Uint8Array(toScVal(value).toXDR());
+export const contractValueBytes = (value: ContractValue): Uint8Array =>
+  new Uint8Array(toScVal(value).toXDR());

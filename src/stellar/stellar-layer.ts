@@ -72,14 +72,28 @@ export function createStellarLayer(options: StellarLayerOptions): StellarLayer {
   const submissions = new SubmissionRepository(connection);
   const channelRepository = new ChannelRepository(connection);
   const poolOf = (signers: readonly Signer[]): ChannelPool =>
-    new ChannelPool({ signers, channels: channelRepository, submissions, buildLeaseMs: BUILD_LEASE_MS, clock });
+    new ChannelPool({
+      signers,
+      channels: channelRepository,
+      submissions,
+      buildLeaseMs: BUILD_LEASE_MS,
+      clock,
+    });
 
   const { signers, isDerived } = channelSigners(settings, oracle);
   const channels = poolOf(signers);
   const mainChannel = poolOf([oracle]);
   const tracker = new AttemptTracker({ rpc, submissions, channels, metrics, logger });
   const fees = feePolicy(settings, rpc, clock);
-  const sender = new EnvelopeSender({ rpc, submissions, tracker, payer: oracle, networkPassphrase, metrics, logger });
+  const sender = new EnvelopeSender({
+    rpc,
+    submissions,
+    tracker,
+    payer: oracle,
+    networkPassphrase,
+    metrics,
+    logger,
+  });
   const driver = new AttemptDriver({
     submissions,
     tracker,
@@ -101,7 +115,7 @@ export function createStellarLayer(options: StellarLayerOptions): StellarLayer {
       networkPassphrase,
       validityMs: settings.STELLAR_TX_VALIDITY_MS,
       channelWaitMs: settings.STELLAR_CHANNEL_WAIT_MS,
-      now: clock.now,
+      clock,
       metrics,
       logger,
     });
@@ -111,6 +125,7 @@ export function createStellarLayer(options: StellarLayerOptions): StellarLayer {
       builder,
       driver,
       confirmationTimeoutMs: settings.STELLAR_TX_CONFIRMATION_TIMEOUT_MS,
+      clock,
     });
   const builder = builderOn(channels);
   const channelAccounts = new ChannelAccounts({
@@ -152,7 +167,10 @@ export function createStellarLayer(options: StellarLayerOptions): StellarLayer {
   };
 }
 
-function channelSigners(settings: StellarSettings, oracle: Signer): { signers: Signer[]; isDerived: boolean } {
+function channelSigners(
+  settings: StellarSettings,
+  oracle: Signer,
+): { signers: Signer[]; isDerived: boolean } {
   const { STELLAR_CHANNEL_SECRETS: secrets, STELLAR_CHANNEL_COUNT: count } = settings;
   if (secrets.length > 0) return { signers: secrets.map(signerFromSecret), isDerived: false };
   if (count === 0) return { signers: [oracle], isDerived: false };
@@ -164,7 +182,10 @@ const feePolicy = (settings: StellarSettings, rpc: SorobanRpc, clock: Clock): Fe
   new FeePolicy({
     rpc,
     classes: {
-      standard: { percentile: settings.STELLAR_FEE_PERCENTILE, cap: BigInt(settings.STELLAR_FEE_CAP_STROOPS) },
+      standard: {
+        percentile: settings.STELLAR_FEE_PERCENTILE,
+        cap: BigInt(settings.STELLAR_FEE_CAP_STROOPS),
+      },
       urgent: {
         percentile: settings.STELLAR_URGENT_FEE_PERCENTILE,
         cap: BigInt(settings.STELLAR_URGENT_FEE_CAP_STROOPS),

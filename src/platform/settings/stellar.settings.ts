@@ -1,8 +1,22 @@
-import { z } from 'zod';
+import type { z } from 'zod';
 import { stellarForms, variable } from './variables';
 
-const percentiles = ['p10', 'p20', 'p30', 'p40', 'p50', 'p60', 'p70', 'p80', 'p90', 'p95', 'p99', 'max'] as const;
-const rpcUrlsAbout = 'Soroban RPC endpoints in order of preference, with commas between. Plain http only on loopback in production.';
+const percentiles = [
+  'p10',
+  'p20',
+  'p30',
+  'p40',
+  'p50',
+  'p60',
+  'p70',
+  'p80',
+  'p90',
+  'p95',
+  'p99',
+  'max',
+] as const;
+const rpcUrlsAbout =
+  'Soroban RPC endpoints in order of preference, with commas between. Plain http only on loopback in production.';
 const contract = (what: string) => variable.pattern(stellarForms.contractId, 'a contract id, C…', what);
 
 /** The network, our accounts and contracts on it, and how transactions are made. */
@@ -14,7 +28,9 @@ export const stellarSettings = {
   ),
   SOROBAN_RPC_URLS: variable
     .list(rpcUrlsAbout, { item: /^https?:\/\/[^\s,]+$/, expected: 'http(s) URLs', secret: true })
-    .refine((urls) => urls.length > 0, { error: 'is required: expected a comma-separated list of http(s) URLs' })
+    .refine((urls) => urls.length > 0, {
+      error: 'is required: expected a comma-separated list of http(s) URLs',
+    })
     .meta({ about: rpcUrlsAbout, secret: true }),
   STELLAR_ORACLE_SECRET_KEY: variable.pattern(
     stellarForms.secretKey,
@@ -31,9 +47,13 @@ export const stellarSettings = {
     'Where STELLAR_CHANNEL_SECRETS is empty: so many channel accounts are derived from the oracle seed, and created from its balance where missing.',
     { max: 100 },
   ),
-  STELLAR_CHANNEL_BALANCE_XLM: variable.count(10, 'What a derived channel account is created with. It pays fees from it.', {
-    min: 2,
-  }),
+  STELLAR_CHANNEL_BALANCE_XLM: variable.count(
+    10,
+    'What a derived channel account is created with. It pays fees from it.',
+    {
+      min: 2,
+    },
+  ),
   STELLAR_REGISTRY_CONTRACT_ID: contract('The registry of TEE hashes and providers.'),
   STELLAR_ORACLE_CONTRACT_ID: contract('The oracle contract, which lists the providers.'),
   STELLAR_PROVENANCE_CONTRACT_ID: contract('The provenance contract, which mints certificates.'),
@@ -42,19 +62,30 @@ export const stellarSettings = {
     'How long a transaction may land after it was built. Shorter ends doubt sooner, longer survives congestion.',
     { min: 10_000 },
   ),
-  STELLAR_TX_POLL_INTERVAL_MS: variable.durationMs(2_000, 'Pause between two looks for a transaction; it grows up to threefold.'),
+  STELLAR_TX_POLL_INTERVAL_MS: variable.durationMs(
+    2_000,
+    'Pause between two looks for a transaction; it grows up to threefold.',
+  ),
   STELLAR_TX_CONFIRMATION_TIMEOUT_MS: variable.durationMs(
     120_000,
     'How long one try waits for a transaction before it leaves it to the next. Must exceed STELLAR_TX_VALIDITY_MS.',
   ),
-  STELLAR_CHANNEL_WAIT_MS: variable.durationMs(60_000, 'How long a transaction waits for a free source account.'),
+  STELLAR_CHANNEL_WAIT_MS: variable.durationMs(
+    60_000,
+    'How long a transaction waits for a free source account.',
+  ),
   STELLAR_RECOVERY_INTERVAL_MS: variable.durationMs(
     30_000,
     'How often a process looks after transactions that nobody follows any more.',
   ),
   STELLAR_RPC_TIMEOUT_MS: variable.durationMs(10_000, 'Deadline of one call to one endpoint.'),
-  STELLAR_RPC_FAILURE_THRESHOLD: variable.count(3, 'Transport faults in a row that bench an endpoint.', { min: 1 }),
-  STELLAR_RPC_COOLDOWN_MS: variable.durationMs(30_000, 'How long an endpoint is benched before it is probed.'),
+  STELLAR_RPC_FAILURE_THRESHOLD: variable.count(3, 'Transport faults in a row that bench an endpoint.', {
+    min: 1,
+  }),
+  STELLAR_RPC_COOLDOWN_MS: variable.durationMs(
+    30_000,
+    'How long an endpoint is benched before it is probed.',
+  ),
   STELLAR_RPC_MAX_LAG_LEDGERS: variable.count(
     6,
     'A benched endpoint that is further behind the others than this stays benched.',
@@ -65,14 +96,27 @@ export const stellarSettings = {
     'Which of the inclusion fees paid lately an ordinary transaction starts from.',
   ),
   STELLAR_URGENT_FEE_PERCENTILE: variable.choice(percentiles, 'p99', 'The same for an urgent transaction.'),
-  STELLAR_FEE_MARGIN: variable.decimal(1.2, 'Times the percentile: 1.2 bids a fifth more.', { min: 1, max: 100 }),
-  STELLAR_FALLBACK_FEE_STROOPS: variable.count(10_000, 'Bid per operation when the network gives no figures.', {
+  STELLAR_FEE_MARGIN: variable.decimal(1.2, 'Times the percentile: 1.2 bids a fifth more.', {
+    min: 1,
+    max: 100,
+  }),
+  STELLAR_FALLBACK_FEE_STROOPS: variable.count(
+    10_000,
+    'Bid per operation when the network gives no figures.',
+    {
+      min: 100,
+    },
+  ),
+  STELLAR_FEE_CAP_STROOPS: variable.count(
+    1_000_000,
+    'Highest bid per operation of an ordinary transaction, bumps included.',
+    {
+      min: 100,
+    },
+  ),
+  STELLAR_URGENT_FEE_CAP_STROOPS: variable.count(10_000_000, 'The same for an urgent transaction.', {
     min: 100,
   }),
-  STELLAR_FEE_CAP_STROOPS: variable.count(1_000_000, 'Highest bid per operation of an ordinary transaction, bumps included.', {
-    min: 100,
-  }),
-  STELLAR_URGENT_FEE_CAP_STROOPS: variable.count(10_000_000, 'The same for an urgent transaction.', { min: 100 }),
   STELLAR_BUMP_AFTER_LEDGERS: variable.count(
     5,
     'Ledgers that a transaction may stay out before its fee is bumped. Within 4 it is still queued, and only ten times the bid replaces it.',

@@ -37,7 +37,9 @@ const HOPELESS = new Set([
 export const isHopeless = (codes: ResultCodes): boolean => HOPELESS.has(codes.transaction);
 
 const malformed = (cause: unknown): PermanentError =>
-  new PermanentError('MALFORMED_TRANSACTION_RESULT', 'the node sent a transaction result that is no XDR', { cause });
+  new PermanentError('MALFORMED_TRANSACTION_RESULT', 'the node sent a transaction result that is no XDR', {
+    cause,
+  });
 
 /** Reads a TransactionResult; that of a fee bump is looked through to its inner transaction. @throws PermanentError */
 export function readResultCodes(resultXdr: string): ResultCodes {

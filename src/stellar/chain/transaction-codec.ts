@@ -71,7 +71,8 @@ export async function signTransaction(frame: TransactionFrame): Promise<SignedEn
   // The builder adds the resource fee that the Soroban data names.
   if (frame.body.kind !== 'create_accounts') builder.setSorobanData(frame.body.footprint);
   const transaction = builder.build();
-  const signers = frame.source.publicKey === frame.actor.publicKey ? [frame.actor] : [frame.source, frame.actor];
+  const signers =
+    frame.source.publicKey === frame.actor.publicKey ? [frame.actor] : [frame.source, frame.actor];
   return sign(transaction, signers);
 }
 
@@ -83,7 +84,11 @@ function operationsOf(body: TransactionBody, actor: string): xdr.Operation[] {
       return [Operation.restoreFootprint({ source: actor })];
     case 'create_accounts':
       return body.accounts.map((destination) =>
-        Operation.createAccount({ destination, startingBalance: inLumens(body.balanceStroops), source: actor }),
+        Operation.createAccount({
+          destination,
+          startingBalance: inLumens(body.balanceStroops),
+          source: actor,
+        }),
       );
   }
 }
@@ -142,7 +147,9 @@ export function neededBid(neededFee: bigint, resourceFee: bigint, isFeeBump: boo
 
 /** Stroops that the body costs beside its inclusion fee. */
 export const resourceFeeOf = (body: TransactionBody): bigint =>
-  body.kind === 'create_accounts' ? 0n : new SorobanDataBuilder(body.footprint).build().resourceFee().toBigInt();
+  body.kind === 'create_accounts'
+    ? 0n
+    : new SorobanDataBuilder(body.footprint).build().resourceFee().toBigInt();
 
 export const accountLedgerKey = (address: string): string =>
   xdr.LedgerKey.account(

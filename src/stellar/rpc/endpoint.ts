@@ -85,12 +85,16 @@ export class Endpoint {
     this.cooldownFactor = 1;
   }
 
-  failed(retryAfterMs: number | undefined): void {
+  /** True when this fault is the one that benches it. */
+  failed(retryAfterMs: number | undefined): boolean {
+    const wasClosed = this.isClosed;
     this.failures += 1;
     if (retryAfterMs !== undefined) {
       this.pausedUntilMs = this.options.clock.monotonicMs() + Math.min(retryAfterMs, MAX_PAUSE_MS);
     }
-    if (this.state === 'half_open' || this.failures >= this.options.failureThreshold) this.open();
+    if (this.state !== 'half_open' && this.failures < this.options.failureThreshold) return false;
+    this.open();
+    return wasClosed;
   }
 
   /** Each bench in a row is twice as long as the one before. */

@@ -31,11 +31,8 @@ export async function callJsonRpc(call: JsonRpcCall): Promise<JsonRpcReply> {
   const request = new AbortController();
   const forward = (): void => request.abort();
   call.signal.addEventListener('abort', forward, { once: true });
-  let timedOut = false;
-  const timer = setTimeout(() => {
-    timedOut = true;
-    request.abort();
-  }, call.timeoutMs);
+  const deadline = Symbol('deadline');
+  const timer = setTimeout(() => request.abort(deadline), call.timeoutMs);
   const endpoint = originOf(call.url);
   const details = { endpoint, method: call.method };
   let response: Response;
@@ -57,8 +54,10 @@ export async function callJsonRpc(call: JsonRpcCall): Promise<JsonRpcReply> {
     text = await response.text();
   } catch (cause) {
     call.signal.throwIfAborted();
-    if (timedOut) {
-      throw new TimeoutError('RPC_TIMEOUT', `${endpoint} gave no answer in ${call.timeoutMs} ms`, { details });
+    if (request.signal.reason === deadline) {
+      throw new TimeoutError('RPC_TIMEOUT', `${endpoint} gave no answer in ${call.timeoutMs} ms`, {
+        details,
+      });
     }
     // The cause of undici's "fetch failed" holds codes, never the URL's path.
     throw new TransientError('RPC_UNREACHABLE', `${endpoint} can't be reached`, { cause, details });
@@ -93,9 +92,13 @@ function readReply(
   }
   const parsed = replySchema.safeParse(parseJson(text));
   if (!parsed.success) {
-    throw new TransientError('RPC_INVALID_RESPONSE', `${endpoint} answered ${status} with no JSON-RPC reply`, {
-      details: { ...details, status },
-    });
+    throw new TransientError(
+      'RPC_INVALID_RESPONSE',
+      `${endpoint} answered ${status} with no JSON-RPC reply`,
+      {
+        details: { ...details, status },
+      },
+    );
   }
   const reply = parsed.data;
   if ('error' in reply) return { kind: 'error', ...reply.error };

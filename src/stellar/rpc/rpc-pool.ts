@@ -77,7 +77,8 @@ export class RpcPool {
   private chainClock: ChainClock | null = null;
 
   constructor(private readonly options: RpcPoolOptions) {
-    if (options.urls.length === 0) throw new PermanentError('NO_RPC_ENDPOINT', 'no RPC endpoint is configured');
+    if (options.urls.length === 0)
+      throw new PermanentError('NO_RPC_ENDPOINT', 'no RPC endpoint is configured');
     this.clock = options.clock ?? systemClock;
     this.logger = options.logger ?? silentLogger();
     this.metrics = options.metrics ?? noMetrics;
@@ -137,7 +138,10 @@ export class RpcPool {
   }
 
   /** @throws TransientError RPC_RATE_LIMITED when every endpoint asked to be left alone for a while. */
-  private candidates({ stickyKey, minLedger = 0 }: Pick<CallOptions<unknown>, 'stickyKey' | 'minLedger'>): Endpoint[] {
+  private candidates({
+    stickyKey,
+    minLedger = 0,
+  }: Pick<CallOptions<unknown>, 'stickyKey' | 'minLedger'>): Endpoint[] {
     for (const endpoint of this.endpoints) if (endpoint.isDueForProbe) void this.probe(endpoint);
     const ours = this.endpoints.filter((endpoint) => endpoint.network !== 'foreign');
     const awake = ours.filter((endpoint) => endpoint.pauseMs === 0);
@@ -150,18 +154,25 @@ export class RpcPool {
     if (closed.length === 0) return awake.toSorted((a, b) => a.benchedUntilMs - b.benchedUntilMs).slice(0, 1);
     const favourite = stickyKey === undefined ? undefined : this.sticky.get(stickyKey);
     const rank = (endpoint: Endpoint): number =>
-      Number((endpoint.latestLedger ?? 0) < minLedger) * 2 + Number(favourite !== undefined && endpoint !== favourite);
+      Number((endpoint.latestLedger ?? 0) < minLedger) * 2 +
+      Number(favourite !== undefined && endpoint !== favourite);
     return closed.toSorted((a, b) => rank(a) - rank(b));
   }
 
   /** A node of another network would answer every look-up with "never heard of it", which here means "send again". */
   private async admit(endpoint: Endpoint, signal: AbortSignal): Promise<void> {
     if (endpoint.network === 'unknown') {
-      const { passphrase } = await this.ask(endpoint, 'getNetwork', undefined, { schema: networkSchema, signal });
+      const { passphrase } = await this.ask(endpoint, 'getNetwork', undefined, {
+        schema: networkSchema,
+        signal,
+      });
       endpoint.network = passphrase === this.options.networkPassphrase ? 'ours' : 'foreign';
     }
     if (endpoint.network === 'foreign') {
-      this.logger.error({ endpoint: endpoint.origin }, 'an RPC endpoint serves another network and is not used');
+      this.logger.error(
+        { endpoint: endpoint.origin },
+        'an RPC endpoint serves another network and is not used',
+      );
       throw new TransientError('RPC_FOREIGN_NETWORK', `${endpoint.origin} serves another network`);
     }
   }
@@ -196,14 +207,20 @@ export class RpcPool {
     }
     const parsed = schema.safeParse(result);
     if (!parsed.success) {
-      throw new TransientError('RPC_INVALID_RESPONSE', `${endpoint.origin} answered ${method} in another shape`, {
-        cause: parsed.error,
-        details: labels,
-      });
+      throw new TransientError(
+        'RPC_INVALID_RESPONSE',
+        `${endpoint.origin} answered ${method} in another shape`,
+        {
+          cause: parsed.error,
+          details: labels,
+        },
+      );
     }
     this.metrics.count('stellar_rpc_calls_total', { ...labels, outcome: 'ok' });
     if (this.learn(endpoint, result) < minLedger) {
-      throw new TransientError('RPC_LAGGING', `${endpoint.origin} is behind ledger ${minLedger}`, { details: labels });
+      throw new TransientError('RPC_LAGGING', `${endpoint.origin} is behind ledger ${minLedger}`, {
+        details: labels,
+      });
     }
     return parsed.data;
   }
@@ -212,9 +229,7 @@ export class RpcPool {
     if (!(error instanceof TransientError || error instanceof PermanentError)) return;
     this.metrics.count('stellar_rpc_calls_total', { ...labels, outcome: error.code });
     if (error.code === 'RPC_REFUSED' || error.code === 'RPC_NODE_ERROR') return;
-    const wasClosed = endpoint.isClosed;
-    endpoint.failed(error instanceof TransientError ? error.retryAfterMs : undefined);
-    if (wasClosed && !endpoint.isClosed) {
+    if (endpoint.failed(error instanceof TransientError ? error.retryAfterMs : undefined)) {
       this.logger.warn({ endpoint: endpoint.origin, code: error.code }, 'RPC endpoint benched');
     }
   }

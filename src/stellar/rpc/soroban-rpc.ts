@@ -70,15 +70,24 @@ const eventSchema = z.object({
   ledgerClosedAt: z.string(),
   contractId: z.string().default(''),
   txHash: z.string(),
-  topic: z.array(z.string()).nullish().transform((topic) => topic ?? []),
+  topic: z
+    .array(z.string())
+    .nullish()
+    .transform((topic) => topic ?? []),
   value: z.string(),
   transactionIndex: z.number().optional(),
   operationIndex: z.number().optional(),
 });
 const eventsSchema = z.object({
   ...ledgerRange,
-  events: z.array(eventSchema).nullable().transform((events) => events ?? []),
-  cursor: z.string().nullish().transform((cursor) => cursor || null),
+  events: z
+    .array(eventSchema)
+    .nullable()
+    .transform((events) => events ?? []),
+  cursor: z
+    .string()
+    .nullish()
+    .transform((cursor) => cursor || null),
 });
 export type EventsReply = z.infer<typeof eventsSchema>;
 
@@ -95,7 +104,11 @@ export class SorobanRpc {
 
   /** One try: a later one may be refused because an earlier one went through. */
   send(envelopeXdr: string, ask: Ask): Promise<Answer<SendReply>> {
-    return this.pool.call('sendTransaction', { transaction: envelopeXdr }, { ...ask, schema: sendSchema, once: true });
+    return this.pool.call(
+      'sendTransaction',
+      { transaction: envelopeXdr },
+      { ...ask, schema: sendSchema, once: true },
+    );
   }
 
   transaction(hash: string, ask: Ask): Promise<Answer<TransactionReply>> {

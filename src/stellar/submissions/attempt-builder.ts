@@ -1,3 +1,4 @@
+import type { Clock } from '../../platform/clock';
 import { TransientError } from '../../platform/errors';
 import type { Logger } from '../../platform/logger';
 import type { Metrics } from '../../platform/metrics';
@@ -23,7 +24,7 @@ export interface AttemptBuilderOptions {
   validityMs: number;
   /** How long to wait for a free source account. */
   channelWaitMs: number;
-  now: () => number;
+  clock: Clock;
   metrics: Metrics;
   logger: Logger;
 }
@@ -49,7 +50,8 @@ export class AttemptBuilder {
     const { submissions, channels } = this.options;
     const token = ChannelPool.makeToken();
     // Announced before the account is leased: whoever finds the account held looks here whether it may be freed.
-    if (!(await submissions.beginBuilding(request.intent, request.epoch, token))) return { kind: 'overtaken' };
+    if (!(await submissions.beginBuilding(request.intent, request.epoch, token)))
+      return { kind: 'overtaken' };
     const holder = { intent: request.intent, token };
     let channel: LeasedChannel | null = null;
     try {
@@ -80,7 +82,7 @@ export class AttemptBuilder {
     const { sequence: signedAtLedger } = await rpc.latestLedger(ask);
     const bid = await fees.bid(feeClass, signal);
     // The network's time: a wrong clock of ours would make transactions that are born dead, or never die.
-    const nowMs = rpc.pool.chainTimeMs() ?? this.options.now();
+    const nowMs = rpc.pool.chainTimeMs() ?? this.options.clock.now();
     const maxTime = Math.ceil((nowMs + this.options.validityMs) / 1000);
     const signed = await signTransaction({
       source,

@@ -41,7 +41,11 @@ export class AttemptDriver {
     const { submissions, clock, pollIntervalMs } = this.options;
     const deadlineMs = clock.monotonicMs() + timeoutMs;
     let reply: LastReply | null = null;
-    for (let pollMs = pollIntervalMs; ; pollMs = Math.min(pollIntervalMs * MAX_POLL_FACTOR, pollMs * POLL_GROWTH)) {
+    for (
+      let pollMs = pollIntervalMs;
+      ;
+      pollMs = Math.min(pollIntervalMs * MAX_POLL_FACTOR, pollMs * POLL_GROWTH)
+    ) {
       const submission = await submissions.find(intent);
       if (submission === null) return { kind: 'nothing' };
       if (submission.epoch > epoch) return { kind: 'superseded' };
@@ -74,7 +78,10 @@ export class AttemptDriver {
       return await this.options.tracker.follow(submission, attempt, signal);
     } catch (error) {
       if (!(error instanceof SorolaneError) || error.kind !== 'transient') throw error;
-      this.options.logger.info({ intent: submission._id, code: error.code }, 'no node could be asked; looking again');
+      this.options.logger.info(
+        { intent: submission._id, code: error.code },
+        'no node could be asked; looking again',
+      );
       return null;
     }
   }

@@ -66,7 +66,8 @@ export class AttemptTracker {
     const only = { only: endpoint, signal, minLedger: reply.latestLedger };
     const sequence = await this.sequenceOf(attempt.sourceAccount, only);
     if (sequence === null) return { kind: 'pending', latestLedger: reply.latestLedger };
-    if (sequence < BigInt(attempt.sequence)) return { kind: 'settled', settled: { kind: 'expired', hash: attempt.hash } };
+    if (sequence < BigInt(attempt.sequence))
+      return { kind: 'settled', settled: { kind: 'expired', hash: attempt.hash } };
     // The number is used up. Either this node forgot, or it follows another chain, or someone else used the account.
     const witnessed = await this.askWitnesses(attempt, endpoint, signal);
     if (witnessed !== null) return { kind: 'settled', settled: settledBy(witnessed) };
@@ -112,7 +113,10 @@ export class AttemptTracker {
         if (sighting.kind === 'landed') return sighting;
       } catch (error) {
         if (!(error instanceof SorolaneError)) throw error;
-        this.options.logger.warn({ err: error }, 'a node could not be asked about a transaction that another has forgotten');
+        this.options.logger.warn(
+          { err: error },
+          'a node could not be asked about a transaction that another has forgotten',
+        );
       }
     }
     return null;
@@ -122,7 +126,8 @@ export class AttemptTracker {
     const { metrics, logger } = this.options;
     metrics.count('stellar_submissions_total', { outcome: settled.kind });
     metrics.observe('stellar_fee_bumps', attempt.bumps.length);
-    if (settled.kind === 'success') metrics.observe('stellar_fee_charged_stroops', Number(settled.feeCharged));
+    if (settled.kind === 'success')
+      metrics.observe('stellar_fee_charged_stroops', Number(settled.feeCharged));
     if ('ledger' in settled) {
       metrics.observe('stellar_send_to_ledger_ledgers', settled.ledger - attempt.signedAtLedger);
     }

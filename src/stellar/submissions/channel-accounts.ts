@@ -15,12 +15,21 @@ export interface ChannelAccountsOptions {
 /** Creates the derived channel accounts that are not on the network yet. */
 export class ChannelAccounts {
   private isDone = false;
+  private queue: Promise<void> = Promise.resolve();
 
   constructor(private readonly options: ChannelAccountsOptions) {}
 
   /** Cheap once it has succeeded. @throws TransientError when the network can't be asked or the creation hasn't landed. */
-  async ensure(signal: AbortSignal): Promise<void> {
-    if (this.isDone || this.options.accounts.length === 0) return;
+  ensure(signal: AbortSignal): Promise<void> {
+    if (this.isDone || this.options.accounts.length === 0) return Promise.resolve();
+    // One at a time, each under its own signal: whoever comes next finds it done, or tries again where the first failed.
+    const turn = this.queue.then(() => this.create(signal));
+    this.queue = turn.catch(() => undefined);
+    return turn;
+  }
+
+  private async create(signal: AbortSignal): Promise<void> {
+    if (this.isDone) return;
     const { rpc, accounts, maintenance, balanceStroops } = this.options;
     const { value } = await rpc.ledgerEntries(accounts.map(accountLedgerKey), { signal });
     const present = new Set((value.entries ?? []).map((entry) => readAccountEntry(entry.xdr).address));

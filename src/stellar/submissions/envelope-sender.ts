@@ -64,7 +64,10 @@ export class EnvelopeSender {
     if (stored) {
       metrics.count('stellar_fee_bumps_total');
       metrics.observe('stellar_fee_bid_stroops', Number(bid), { fee_class: 'bump' });
-      logger.info({ intent: submission._id, hash: attempt.hash, bump: signed.hash, bid: bump.feeBid }, 'fee bumped');
+      logger.info(
+        { intent: submission._id, hash: attempt.hash, bump: signed.hash, bid: bump.feeBid },
+        'fee bumped',
+      );
     }
     return stored;
   }
@@ -105,7 +108,10 @@ export class EnvelopeSender {
     if (reply.errorResultXdr === undefined) return doubt;
     const codes = readResultCodes(reply.errorResultXdr);
     metrics.count('stellar_send_errors_total', { code: codes.transaction });
-    logger.warn({ intent: submission._id, hash: attempt.hash, code: codes.transaction }, 'a node refused a transaction');
+    logger.warn(
+      { intent: submission._id, hash: attempt.hash, code: codes.transaction },
+      'a node refused a transaction',
+    );
     if (codes.transaction === 'txInsufficientFee') {
       const bid = neededBid(codes.feeStroops, BigInt(attempt.resourceFee), attempt.bumps.length > 0);
       return { kind: 'replied', reply: { kind: 'low_fee', neededBid: bid } };
@@ -113,7 +119,11 @@ export class EnvelopeSender {
     // Only of an envelope that no other node ever had is a refusal final. Any other may be queued or landed elsewhere.
     if (attempt.sends > 1) return doubt;
     if (isHopeless(codes)) {
-      return this.settle(submission, attempt, { kind: 'refused', hash: attempt.hash, code: codes.transaction });
+      return this.settle(submission, attempt, {
+        kind: 'refused',
+        hash: attempt.hash,
+        code: codes.transaction,
+      });
     }
     if (codes.transaction === 'txBadSeq') {
       return this.settle(submission, attempt, { kind: 'expired', hash: attempt.hash });
@@ -121,7 +131,11 @@ export class EnvelopeSender {
     return doubt;
   }
 
-  private async settle(submission: StoredSubmission, attempt: StoredAttempt, settled: Settled): Promise<SendResult> {
+  private async settle(
+    submission: StoredSubmission,
+    attempt: StoredAttempt,
+    settled: Settled,
+  ): Promise<SendResult> {
     await this.options.tracker.settle(submission, attempt, settled);
     return { kind: 'settled', settled };
   }

@@ -60,6 +60,7 @@ export class FeePolicy {
 }
 
 const PERCENT = 100n;
-const scale = (value: bigint, factor: number): bigint => (value * BigInt(Math.ceil(factor * 100)) + PERCENT - 1n) / PERCENT;
+const scale = (value: bigint, factor: number): bigint =>
+  (value * BigInt(Math.ceil(factor * 100)) + PERCENT - 1n) / PERCENT;
 const max = (a: bigint, b: bigint): bigint => (a > b ? a : b);
 const min = (a: bigint, b: bigint): bigint => (a < b ? a : b);

@@ -1,3 +1,4 @@
+import { sleep, type Clock } from '../../platform/clock';
 import { TransientError } from '../../platform/errors';
 import type { TransactionBody } from '../chain/transaction-codec';
 import type { IntentId } from '../submission';
@@ -10,6 +11,7 @@ export interface MaintenanceRunnerOptions {
   builder: AttemptBuilder;
   driver: AttemptDriver;
   confirmationTimeoutMs: number;
+  clock: Clock;
 }
 
 /**
@@ -17,7 +19,7 @@ export interface MaintenanceRunnerOptions {
  * each other before something is signed, and drive the same attempt after that.
  */
 const SHARED_EPOCH = 0;
-const MAX_TRIES = 5;
+const OVERTAKEN_PAUSE_MS = 150;
 
 /** Transactions that serve other transactions: restorations, new channel accounts. Repeated whenever wanted again. */
 export class MaintenanceRunner {
@@ -25,15 +27,20 @@ export class MaintenanceRunner {
 
   /** Resolves when such a transaction has landed. @throws TransientError MAINTENANCE_PENDING when it did not, for now. */
   async run(intent: IntentId, body: TransactionBody, signal: AbortSignal): Promise<void> {
-    const { submissions, builder, driver, confirmationTimeoutMs } = this.options;
+    const { submissions, builder, driver, confirmationTimeoutMs: timeoutMs, clock } = this.options;
     const request = { intent, epoch: SHARED_EPOCH, feeClass: 'standard' } as const;
-    for (let attempt = 1; attempt <= MAX_TRIES; attempt += 1) {
+    const deadlineMs = clock.monotonicMs() + timeoutMs;
+    while (clock.monotonicMs() < deadlineMs) {
       const opened = await submissions.open(intent, SHARED_EPOCH);
       if (opened.kind === 'opened' && opened.submission.attempt === null) {
         const built = await builder.build({ ...request, body }, signal);
-        if (built.kind === 'overtaken') continue;
+        if (built.kind === 'overtaken') {
+          // Uneven pauses, or two that overtake each other would do so for ever.
+          await sleep(OVERTAKEN_PAUSE_MS * Math.random(), signal);
+          continue;
+        }
       }
-      const driven = await driver.drive(request, { timeoutMs: confirmationTimeoutMs, signal });
+      const driven = await driver.drive(request, { timeoutMs, signal });
       if (driven.kind === 'settled' && driven.settled.kind === 'success') return;
     }
     throw new TransientError('MAINTENANCE_PENDING', `${intent} has not landed yet`);

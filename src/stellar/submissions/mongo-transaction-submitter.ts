@@ -104,8 +104,11 @@ export class MongoTransactionSubmitter implements TransactionSubmitter {
     if (settled === null) return null;
     if (settled.kind === 'success') return this.outcomeOf(request, settled, signal);
     // A refusal holds for the claim that met it. A later claim (a replay by an operator) gets a new try.
-    const isRefusal = settled.kind === 'refused' || (settled.kind === 'failed' && settled.nature === 'contract');
-    return isRefusal && (settledEpoch ?? 0) >= request.epoch ? this.outcomeOf(request, settled, signal) : null;
+    const isRefusal =
+      settled.kind === 'refused' || (settled.kind === 'failed' && settled.nature === 'contract');
+    return isRefusal && (settledEpoch ?? 0) >= request.epoch
+      ? this.outcomeOf(request, settled, signal)
+      : null;
   }
 
   private endedOutcome(
@@ -135,7 +138,11 @@ export class MongoTransactionSubmitter implements TransactionSubmitter {
       case 'failed': {
         if (settled.nature === 'stale') return { kind: 'expired', hash };
         const { code, contractCode } = settled;
-        return this.refusal(request, { code, hash, ...(contractCode !== undefined && { contractCode }) }, signal);
+        return this.refusal(
+          request,
+          { code, hash, ...(contractCode !== undefined && { contractCode }) },
+          signal,
+        );
       }
       case 'refused':
         return this.refusal(request, { code: settled.code, hash }, signal);

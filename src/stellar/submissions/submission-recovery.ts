@@ -76,12 +76,13 @@ export class SubmissionRecovery {
 
   private async run(signal: AbortSignal): Promise<void> {
     const { intervalMs, logger } = this.options;
-    while (!signal.aborted) {
+    const isStopping = (): boolean => signal.aborted;
+    while (!isStopping()) {
       try {
         const report = await this.sweep(signal);
         if (report.settled + report.undecided + report.freed > 0) logger.info(report, 'submissions swept');
       } catch (error) {
-        if (!signal.aborted) logger.warn({ err: error }, 'sweep of submissions failed; it is repeated');
+        if (!isStopping()) logger.warn({ err: error }, 'sweep of submissions failed; it is repeated');
       }
       await sleep(intervalMs * (0.5 + Math.random()), signal);
     }

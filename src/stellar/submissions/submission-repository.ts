@@ -98,7 +98,11 @@ export class SubmissionRepository {
   }
 
   /** Counts a send before it happens. Null when the attempt is decided or a later epoch works on it. */
-  noteSend(intent: IntentId, epoch: number, { token, sends }: StoredAttempt): Promise<StoredSubmission | null> {
+  noteSend(
+    intent: IntentId,
+    epoch: number,
+    { token, sends }: StoredAttempt,
+  ): Promise<StoredSubmission | null> {
     return this.collection.findOneAndUpdate(
       { _id: intent, epoch, 'attempt.token': token },
       {
@@ -136,7 +140,11 @@ export class SubmissionRepository {
   }
 
   /** Ends an attempt. Whoever comes second changes nothing. */
-  async settle({ _id, epoch }: StoredSubmission, { token }: StoredAttempt, settled: Settled): Promise<boolean> {
+  async settle(
+    { _id, epoch }: StoredSubmission,
+    { token }: StoredAttempt,
+    settled: Settled,
+  ): Promise<boolean> {
     const { matchedCount } = await this.collection.updateOne(
       { _id, 'attempt.token': token },
       {
