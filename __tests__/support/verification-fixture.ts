@@ -20,10 +20,24 @@ import {
   verificationRequestModel,
 } from '../../src/verification/verification-request.model';
 import type { JobHandler, JobOutcome } from '../../src/worker/job-handler';
+import { WorkerHeartbeatRepository } from '../../src/worker/worker-heartbeats';
+import { workerHeartbeatModel } from '../../src/worker/worker-heartbeat.model';
+import { WorkerPool } from '../../src/worker/worker-pool';
+import { requireApiKey } from '../../src/http/api-key';
+import { deadLetterModel } from '../../src/queue/dead-letter.model';
+import { DeadLetterRepository } from '../../src/queue/dead-letters';
+import { type ManifestCheck, manifestCheckModel } from '../../src/verification/rehash/manifest-check.model';
+import {
+  createVerificationPipeline,
+  type VerificationPipelineDeps,
+  type VerificationPipelineSettings,
+} from '../../src/verification/verification.pipeline';
 import { openTestDatabase } from './database';
 import { FakeChain, provenanceId } from './verification-chain';
 import { putSample, type SampleOptions, StubGateway } from './verification-gateway';
 
+export const oracleId = 'CORACLE';
+export const apiKey = 'a-key-of-the-test';
 export const codeMeasurementHash = 'c0'.repeat(32);
 
 /** The pipeline on a database of its own, a gateway on a port of its own, and a chain in memory. */
@@ -32,10 +46,8 @@ export async function verificationFixture({ leaseMs = 60_000, maxAttempts = 3 } 
   const gateway = await new StubGateway().start();
   const chain = new FakeChain();
   const model = verificationRequestModel(database.connection);
-  await ensureIndexes(model);
   const queue = new MongoWorkerQueue<VerificationRequest>({ model, leaseMs, maxAttempts });
   const jobs = new VerificationJobs(database.connection, silentLogger());
-  await jobs.ensureIndexes();
   const service = new VerificationService({ queue, jobs });
   const signer = signerFromSecret(Keypair.random().secret());
   const requester = Keypair.random().publicKey();
@@ -49,7 +61,7 @@ export async function verificationFixture({ leaseMs = 60_000, maxAttempts = 3 } 
     },
     attestation: { signer, codeMeasurementHash },
     authorization: {
-      authorization: { reader: chain, registryContractId: 'CREGISTRY', oracleContractId: 'CORACLE' },
+      authorization: { reader: chain, registryContractId: 'CREGISTRY', oracleContractId: oracleId },
       publicKey: signer.publicKey,
       rawPublicKey: rawPublicKey(signer.publicKey),
     },
@@ -65,6 +77,45 @@ export async function verificationFixture({ leaseMs = 60_000, maxAttempts = 3 } 
     },
   };
 
+  const heartbeats = workerHeartbeatModel(database.connection);
+  const deadLetterRecords = deadLetterModel(database.connection);
+  await Promise.all([ensureIndexes(heartbeats), ensureIndexes(deadLetterRecords)]);
+  const deadLetters = new DeadLetterRepository(deadLetterRecords);
+  const settings: VerificationPipelineSettings = {
+    PINATA_GATEWAY_URL: gateway.baseUrl,
+    SPV_FETCH_TIMEOUT_MS: 2000,
+    SPV_MAX_MEDIA_BYTES: 100_000,
+    SPV_MAX_MANIFEST_BYTES: 10_000,
+    ORACLE_CODE_MEASUREMENT_HASH: codeMeasurementHash,
+    PROVENANCE_LOOKUP_FUNCTION: 'get_certificate_by_manifest',
+    MINT_RECHECK_MS: 50,
+    MANIFEST_REHASH_ENABLED: true,
+    MANIFEST_REHASH_INTERVAL_MS: 60_000,
+    MANIFEST_REHASH_BATCH_SIZE: 10,
+    VERIFICATION_REQUESTED_TOPIC: 'verification_requested',
+    CERTIFICATE_MINTED_TOPIC: 'certificate_minted',
+    VERIFICATION_WORKER_CONCURRENCY: 1,
+    VERIFICATION_WORKER_LEASE_MS: leaseMs,
+    VERIFICATION_WORKER_MAX_ATTEMPTS: maxAttempts,
+    VERIFICATION_WORKER_RETRY_BASE_MS: 20,
+    STELLAR_TX_CONFIRMATION_TIMEOUT_MS: 1000,
+    STELLAR_REGISTRY_CONTRACT_ID: 'CREGISTRY',
+    STELLAR_ORACLE_CONTRACT_ID: oracleId,
+    STELLAR_PROVENANCE_CONTRACT_ID: provenanceId,
+  };
+  const pipelineDeps: VerificationPipelineDeps = {
+    connection: database.connection,
+    settings,
+    signer,
+    submitter: chain,
+    reader: chain,
+    deadLetters,
+    requireApiKey: requireApiKey([apiKey]),
+    logger: silentLogger(),
+  };
+  const pipeline = createVerificationPipeline(pipelineDeps);
+  await pipeline.ensureIndexes();
+
   return {
     database,
     gateway,
@@ -76,6 +127,28 @@ export async function verificationFixture({ leaseMs = 60_000, maxAttempts = 3 } 
     requester,
     deps,
     handler: verificationHandler(deps),
+    deadLetters,
+    pipeline,
+    checks: new MongoWorkerQueue<ManifestCheck>({
+      model: manifestCheckModel(database.connection),
+      leaseMs,
+      maxAttempts,
+    }),
+    /** A process's worth of lanes over the pipeline; the caller stops it. */
+    pool(lanes: number): WorkerPool {
+      return new WorkerPool({
+        sources: createVerificationPipeline({
+          ...pipelineDeps,
+          settings: { ...settings, VERIFICATION_WORKER_CONCURRENCY: lanes },
+        }).work,
+        heartbeats: new WorkerHeartbeatRepository(heartbeats),
+        logger: silentLogger(),
+        pollIntervalMs: 50,
+        batchSize: 10,
+        heartbeatIntervalMs: 60_000,
+        drainTimeoutMs: 5000,
+      });
+    },
     /** Submits a request for a sample of its own. */
     async submit(options: Partial<SampleOptions> = {}) {
       const sample = await putSample(gateway, { creator: requester, ...options });

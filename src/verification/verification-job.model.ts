@@ -92,5 +92,5 @@ schema.index({ contentHash: 1 }, { name: 'jobs_of_content' });
 schema.index({ status: 1, _id: 1 }, { name: 'jobs_by_status' });
 
 export function verificationJobModel(connection: Connection): Model<VerificationJob> {
-  return connection.model<VerificationJob>('VerificationJob', schema);
+  return connection.models['VerificationJob'] ?? connection.model<VerificationJob>('VerificationJob', schema);
 }

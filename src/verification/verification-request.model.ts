@@ -105,5 +105,8 @@ const schema = applyQueueEnvelope(
 );
 
 export function verificationRequestModel(connection: Connection): Model<StoredVerificationRequest> {
-  return connection.model<StoredVerificationRequest>('VerificationRequestEvent', schema);
+  return (
+    connection.models['VerificationRequestEvent'] ??
+    connection.model<StoredVerificationRequest>('VerificationRequestEvent', schema)
+  );
 }

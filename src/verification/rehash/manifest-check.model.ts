@@ -23,5 +23,8 @@ const schema = applyQueueEnvelope(
 );
 
 export function manifestCheckModel(connection: Connection): Model<ManifestCheck & QueueEnvelope> {
-  return connection.model<ManifestCheck & QueueEnvelope>('ManifestCheck', schema);
+  return (
+    connection.models['ManifestCheck'] ??
+    connection.model<ManifestCheck & QueueEnvelope>('ManifestCheck', schema)
+  );
 }
