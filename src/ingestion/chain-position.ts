@@ -7,8 +7,8 @@ const LEDGER_SHIFT = 32n;
 const TRANSACTION_SHIFT = 12n;
 const TRANSACTION_MASK = 0xf_ffffn;
 const OPERATION_MASK = 0xfffn;
-/** What servers use for "after the last event of this ledger": one below the largest 32-bit index. */
-const LAST_EVENT = '4294967294';
+/** What servers use for "after the last event of this ledger". */
+const LAST_EVENT = '4294967295';
 
 export interface ChainPosition {
   ledger: number;

@@ -1,0 +1,136 @@
+import { TransientError } from '../../src/platform/errors';
+import { endOfLedger, parsePosition } from '../../src/ingestion/chain-position';
+import type { EventPageResult, EventQuery, EventSource, RawEvent } from '../../src/ingestion/event-source';
+
+export const CONTRACT_A = 'CDLZFC3SYJYDZT7K67VZ75HPJVIEUVNIXF47ZG2FB2RMQQVU2HHGCYSC';
+export const CONTRACT_B = 'CAAQCAIBAEAQCAIBAEAQCAIBAEAQCAIBAEAQCAIBAEAQCAIBAEAQC526';
+
+/** Base64 XDR of Symbol("transfer") and of i128 6213810: recorded from a public network. */
+export const TRANSFER_TOPIC = 'AAAADwAAAAh0cmFuc2Zlcg==';
+const VALUE = 'AAAACgAAAAAAAAAAAAAAALLQXgA=';
+
+const symbolXdr = (name: string): string => {
+  const padded = Math.ceil(name.length / 4) * 4;
+  const bytes = Buffer.alloc(8 + padded);
+  bytes.writeUInt32BE(15, 0);
+  bytes.writeUInt32BE(name.length, 4);
+  bytes.write(name, 8);
+  return bytes.toString('base64');
+};
+
+export interface EventParts {
+  ledger: number;
+  transaction?: number;
+  index?: number;
+  contractId?: string;
+  topics?: string[];
+  value?: string;
+}
+
+export function makeEvent(parts: EventParts): RawEvent {
+  const {
+    ledger,
+    transaction = 1,
+    index = 0,
+    contractId = CONTRACT_A,
+    topics = ['transfer'],
+    value = VALUE,
+  } = parts;
+  const toid = (BigInt(ledger) << 32n) | (BigInt(transaction) << 12n);
+  return {
+    id: `${toid.toString().padStart(19, '0')}-${String(index).padStart(10, '0')}`,
+    type: 'contract',
+    ledger,
+    ledgerClosedAt: new Date(1_784_000_000_000 + ledger * 5_000).toISOString(),
+    contractId,
+    txHash: `${ledger.toString(16)}${transaction.toString(16)}`.padStart(64, '0'),
+    topic: topics.map(symbolXdr),
+    value,
+  };
+}
+
+/** `count` events, `perLedger` a ledger, from `firstLedger` on, in turn of the contracts given. */
+export function makeEvents(
+  count: number,
+  {
+    firstLedger = 100,
+    perLedger = 10,
+    contracts = [CONTRACT_A],
+  }: { firstLedger?: number; perLedger?: number; contracts?: string[] } = {},
+): RawEvent[] {
+  return Array.from({ length: count }, (_, n) =>
+    makeEvent({
+      ledger: firstLedger + Math.floor(n / perLedger),
+      transaction: (n % perLedger) + 1,
+      contractId: contracts[n % contracts.length] as string,
+    }),
+  );
+}
+
+export type Fault =
+  { kind: 'down' } | { kind: 'too_heavy' } | { kind: 'lagging'; by: number } | { kind: 'reordered' };
+
+/** A chain with a retention window, paged the way RPC servers page, that can be told to misbehave. */
+export class ScriptedChain implements EventSource {
+  readonly queries: EventQuery[] = [];
+  /** Taken one a request; null is a request that goes well. */
+  readonly faults: (Fault | null)[] = [];
+  scanLedgers = 10_000;
+  maxLimit = 10_000;
+
+  constructor(
+    readonly events: RawEvent[],
+    public latest: number,
+    public oldest = 1,
+  ) {}
+
+  add(...events: RawEvent[]): void {
+    this.events.push(...events);
+    this.events.sort((a, b) => (a.id < b.id ? -1 : 1));
+    this.latest = Math.max(this.latest, ...events.map(({ ledger }) => ledger));
+  }
+
+  getLatestLedger(): Promise<number> {
+    return Promise.resolve(this.latest);
+  }
+
+  fetchEvents(query: EventQuery): Promise<EventPageResult> {
+    this.queries.push(query);
+    const fault = this.faults.shift() ?? null;
+    if (fault?.kind === 'down') return Promise.reject(new TransientError('RPC_DOWN', 'no server answers'));
+    if (fault?.kind === 'too_heavy') return Promise.resolve({ kind: 'too_heavy' });
+    return Promise.resolve(
+      this.answer(query, fault?.kind === 'lagging' ? this.latest - fault.by : this.latest),
+    );
+  }
+
+  private answer(query: EventQuery, latest: number): EventPageResult {
+    const { oldest } = this;
+    const position = query.cursor === undefined ? null : parsePosition(query.cursor);
+    const begin = query.startLedger ?? position?.ledger ?? 0;
+    const readFrom = position !== null && position.transaction === 0xfffff ? begin + 1 : begin;
+    if (begin < 1 || readFrom < oldest || begin > latest) return { kind: 'out_of_range', oldest, latest };
+    const end = Math.min(latest, readFrom + this.scanLedgers - 1);
+    const limit = Math.min(query.limit, this.maxLimit);
+    const found = this.events.filter(
+      ({ id, ledger, contractId }) =>
+        query.contractIds.includes(contractId) &&
+        ledger >= readFrom &&
+        ledger <= end &&
+        ledger >= oldest &&
+        (query.cursor === undefined || id > query.cursor),
+    );
+    const events = found.slice(0, limit);
+    const cursor = found.length >= limit ? (events.at(-1)?.id ?? endOfLedger(end)) : endOfLedger(end);
+    return {
+      kind: 'page',
+      page: {
+        events,
+        cursor,
+        latestLedger: latest,
+        oldestLedger: oldest,
+        latestLedgerCloseTime: '1784671886',
+      },
+    };
+  }
+}
