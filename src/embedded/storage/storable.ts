@@ -1,0 +1,40 @@
+import { Binary, BSONRegExp } from 'mongodb';
+import type { Document, Value } from '../bson/values';
+import { bsonTypeName, field, isDocument, ObjectId } from '../bson/values';
+import { badValue, CommandError } from '../errors';
+
+const MAX_DOCUMENT_BYTES = 16 * 1024 * 1024;
+
+/** A rough size, from below: enough to refuse what could never be sent back, without encoding all that is stored. */
+function leastBytesOf(value: Value): number {
+  if (typeof value === 'string') return value.length;
+  if (value instanceof Binary) return value.length();
+  if (Array.isArray(value)) return value.reduce<number>((sum, each) => sum + 3 + leastBytesOf(each), 5);
+  if (isDocument(value)) {
+    return Object.entries(value).reduce((sum, [name, each]) => sum + name.length + 2 + leastBytesOf(each), 5);
+  }
+  return 1;
+}
+
+/** @throws CommandError when it can't be stored */
+export function requireStorable(document: Document): void {
+  const id = field(document, '_id');
+  if (Array.isArray(id) || id instanceof BSONRegExp) {
+    throw badValue(`The '_id' value cannot be of type ${bsonTypeName(id)}`);
+  }
+  if (isDocument(id)) {
+    const name = Object.keys(id).find((each) => each.startsWith('$'));
+    if (name !== undefined)
+      throw new CommandError(
+        52,
+        `_id fields may not contain '$'-prefixed fields: ${name} is not valid for storage.`,
+      );
+  }
+  if (leastBytesOf(document) > MAX_DOCUMENT_BYTES) {
+    throw new CommandError(10334, 'BSONObj exceeds maximum nested object size: 16777216');
+  }
+}
+
+export function withId(document: Document): Document {
+  return field(document, '_id') === undefined ? { _id: ObjectId.generate(), ...document } : document;
+}
