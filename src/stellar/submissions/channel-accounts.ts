@@ -30,16 +30,26 @@ export class ChannelAccounts {
 
   private async create(signal: AbortSignal): Promise<void> {
     if (this.isDone) return;
-    const { rpc, accounts, maintenance, balanceStroops } = this.options;
-    const { value } = await rpc.ledgerEntries(accounts.map(accountLedgerKey), { signal });
-    const present = new Set((value.entries ?? []).map((entry) => readAccountEntry(entry.xdr).address));
-    const missing = accounts.filter((account) => !present.has(account));
+    const missing = await this.missing(0, signal);
     if (missing.length > 0) {
       // Named by what it creates, so that processes that start together share one transaction.
       const names = createHash('sha256').update(missing.toSorted().join()).digest('hex');
-      const body = { kind: 'create_accounts', accounts: missing, balanceStroops } as const;
-      await maintenance.run(`channels:${names}` as IntentId, body, signal);
+      await this.options.maintenance.run(
+        {
+          intent: `channels:${names}` as IntentId,
+          body: { kind: 'create_accounts', accounts: missing, balanceStroops: this.options.balanceStroops },
+          isWanted: async (minLedger) => (await this.missing(minLedger, signal)).length > 0,
+        },
+        signal,
+      );
     }
     this.isDone = true;
+  }
+
+  private async missing(minLedger: number, signal: AbortSignal): Promise<string[]> {
+    const { rpc, accounts } = this.options;
+    const { value } = await rpc.ledgerEntries(accounts.map(accountLedgerKey), { signal, minLedger });
+    const present = new Set((value.entries ?? []).map((entry) => readAccountEntry(entry.xdr).address));
+    return accounts.filter((account) => !present.has(account));
   }
 }

@@ -21,18 +21,30 @@ export interface MaintenanceRunnerOptions {
 const SHARED_EPOCH = 0;
 const OVERTAKEN_PAUSE_MS = 150;
 
+/** Something that has to be on chain before the work itself can be. */
+export interface Chore {
+  intent: IntentId;
+  body: TransactionBody;
+  /** Whether it is still missing, by a node that knows ledger `minLedger`: another process may have seen to it. */
+  isWanted: (minLedger: number, signal: AbortSignal) => Promise<boolean>;
+}
+
 /** Transactions that serve other transactions: restorations, new channel accounts. Repeated whenever wanted again. */
 export class MaintenanceRunner {
   constructor(private readonly options: MaintenanceRunnerOptions) {}
 
-  /** Resolves when such a transaction has landed. @throws TransientError MAINTENANCE_PENDING when it did not, for now. */
-  async run(intent: IntentId, body: TransactionBody, signal: AbortSignal): Promise<void> {
+  /** Resolves when it is no longer wanted. @throws TransientError MAINTENANCE_PENDING when it still is, for now. */
+  async run({ intent, body, isWanted }: Chore, signal: AbortSignal): Promise<void> {
     const { submissions, builder, driver, confirmationTimeoutMs: timeoutMs, clock } = this.options;
     const request = { intent, epoch: SHARED_EPOCH, feeClass: 'standard' } as const;
     const deadlineMs = clock.monotonicMs() + timeoutMs;
     while (clock.monotonicMs() < deadlineMs) {
       const opened = await submissions.open(intent, SHARED_EPOCH);
       if (opened.kind === 'opened' && opened.submission.attempt === null) {
+        // Asked after opening: what landed by then shows from that ledger on, and is not done twice.
+        const { settled } = opened.submission;
+        const knownLedger = settled?.kind === 'success' ? settled.ledger : 0;
+        if (!(await isWanted(knownLedger, signal))) return;
         const built = await builder.build({ ...request, body }, signal);
         if (built.kind === 'overtaken') {
           // Uneven pauses, or two that overtake each other would do so for ever.
@@ -40,8 +52,7 @@ export class MaintenanceRunner {
           continue;
         }
       }
-      const driven = await driver.drive(request, { timeoutMs, signal });
-      if (driven.kind === 'settled' && driven.settled.kind === 'success') return;
+      await driver.drive(request, { timeoutMs, signal });
     }
     throw new TransientError('MAINTENANCE_PENDING', `${intent} has not landed yet`);
   }

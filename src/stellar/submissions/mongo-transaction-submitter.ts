@@ -26,7 +26,7 @@ export interface TransactionSubmitterOptions {
   driver: AttemptDriver;
   maintenance: MaintenanceRunner;
   /** Sees to it that the source accounts exist. */
-  ensureChannels(signal: AbortSignal): Promise<void>;
+  ensureChannels: (signal: AbortSignal) => Promise<void>;
 }
 
 /** A second lap follows a lost race or a restoration; more of them mean that something keeps undoing our work. */
@@ -57,7 +57,7 @@ export class MongoTransactionSubmitter implements TransactionSubmitter {
       const simulated = await this.simulate(request, signal);
       if ('kind' in simulated) return simulated;
       if (simulated.restoreFootprint !== undefined) {
-        await this.restore(simulated.restoreFootprint, signal);
+        await this.restore(request, simulated.restoreFootprint, signal);
         continue;
       }
       const built = await this.build(request, simulated, signal);
@@ -201,11 +201,19 @@ export class MongoTransactionSubmitter implements TransactionSubmitter {
   }
 
   /** Whoever needs the same entries back shares one restoration. */
-  private async restore(footprint: string, signal: AbortSignal): Promise<void> {
-    await this.options.ensureChannels(signal);
+  private async restore({ call }: SubmissionRequest, footprint: string, signal: AbortSignal): Promise<void> {
+    const { simulator, maintenance, ensureChannels } = this.options;
+    await ensureChannels(signal);
     const keys = createHash('sha256').update(footprintKeys(footprint)).digest('hex');
-    const intent = `restore:${keys}` as IntentId;
-    await this.options.maintenance.run(intent, { kind: 'restore', footprint }, signal);
+    await maintenance.run(
+      {
+        intent: `restore:${keys}` as IntentId,
+        body: { kind: 'restore', footprint },
+        isWanted: async (minLedger) =>
+          (await simulator.simulate(call, signal, minLedger)).restoreFootprint !== undefined,
+      },
+      signal,
+    );
   }
 }
 
