@@ -16,7 +16,10 @@ export const systemClock: Clock = {
 /** Resolves after `ms`, or at once when `signal` aborts. The caller looks at the signal; an abort is not an error here. */
 export function sleep(ms: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
-    if (signal?.aborted) return resolve();
+    if (signal?.aborted === true) {
+      resolve();
+      return;
+    }
     const done = (): void => {
       clearTimeout(timer);
       signal?.removeEventListener('abort', done);

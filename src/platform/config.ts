@@ -2,16 +2,25 @@ import { z } from 'zod';
 import { baseSettings } from './settings/base.settings';
 import { crossChecks } from './settings/cross-checks';
 import { httpSettings } from './settings/http.settings';
+import { stellarSettings } from './settings/stellar.settings';
+import { verificationSettings } from './settings/verification.settings';
+import { workerSettings } from './settings/worker.settings';
 
 /** Every variable there is, in the order of `.env.example`. */
 export const settingGroups: readonly { title: string; settings: Record<string, z.ZodType> }[] = [
   { title: 'Process and database', settings: baseSettings },
   { title: 'HTTP API', settings: httpSettings },
+  { title: 'Workers', settings: workerSettings },
+  { title: 'Verification', settings: verificationSettings },
+  { title: 'Stellar', settings: stellarSettings },
 ];
 
 const schema = z.object({
   ...baseSettings,
   ...httpSettings,
+  ...workerSettings,
+  ...verificationSettings,
+  ...stellarSettings,
 });
 
 /** All settings, parsed, under the names of their variables. Every `…_MS` is in milliseconds. */
@@ -32,7 +41,11 @@ export function readConfig(environment: Record<string, string | undefined>): Con
     const text = environment[name]?.trim();
     const parsed = variable.safeParse(text === '' ? undefined : text);
     if (parsed.success) values[name] = parsed.data;
-    else problems.push({ variable: name, problem: parsed.error.issues.map((issue) => issue.message).join('; ') });
+    else
+      problems.push({
+        variable: name,
+        problem: parsed.error.issues.map((issue) => issue.message).join('; '),
+      });
   }
   // A check between variables speaks up only where each of them is right by itself: a second complaint about one typo helps nobody.
   for (const check of crossChecks) {
@@ -40,7 +53,9 @@ export function readConfig(environment: Record<string, string | undefined>): Con
     const problem = check.problem(values as Config);
     if (problem !== null) problems.push({ variable: check.variables[0] as string, problem });
   }
-  return problems.length > 0 ? { kind: 'invalid', problems } : { kind: 'valid', config: Object.freeze(values) as Config };
+  return problems.length > 0
+    ? { kind: 'invalid', problems }
+    : { kind: 'valid', config: Object.freeze(values) as Config };
 }
 
 /** One line a problem, for a person at a terminal. Values are not repeated: they may be secrets. */
@@ -48,7 +63,9 @@ export function describeConfigProblems(problems: readonly ConfigProblem[]): stri
   const width = Math.max(...problems.map(({ variable }) => variable.length));
   const lines = problems.map(({ variable, problem }) => `  ${variable.padEnd(width)}  ${problem}`);
   const count = problems.length === 1 ? '1 problem' : `${problems.length} problems`;
-  return [`The configuration has ${count}:`, ...lines, 'Each variable is explained in .env.example.'].join('\n');
+  return [`The configuration has ${count}:`, ...lines, 'Each variable is explained in .env.example.'].join(
+    '\n',
+  );
 }
 
 /** The values that must never be printed. */

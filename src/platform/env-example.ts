@@ -15,10 +15,13 @@ function renderVariable(name: string, variable: z.ZodType): string {
   const fallback = variable.safeParse(undefined);
   const required = fallback.success ? '' : ' Required.';
   const about = wrap(`${String(meta['about'])}${required}`, 110).map((line) => `# ${line}`);
-  return [...about, `${name}=${fallback.success ? renderValue(fallback.data) : ''}`].join('\n');
+  return [
+    ...about,
+    `${name}=${fallback.success ? renderValue(fallback.data as Parameters<typeof renderValue>[0]) : ''}`,
+  ].join('\n');
 }
 
-function renderValue(value: unknown): string {
+function renderValue(value: string | number | boolean | string[] | undefined): string {
   if (value === undefined) return '';
   return Array.isArray(value) ? value.join(',') : String(value);
 }

@@ -15,11 +15,18 @@ describe('describeFailure', () => {
     [new PermanentError('D', 'd'), 'permanent', false],
     [new RejectedError('E', 'e'), 'rejected', false],
   ] as const)('%s', (error, kind, retryable) => {
-    expect(describeFailure(error)).toMatchObject({ code: error.code, message: error.message, kind, retryable });
+    expect(describeFailure(error)).toMatchObject({
+      code: error.code,
+      message: error.message,
+      kind,
+      retryable,
+    });
   });
 
   test('carries the wish of the other side to wait', () => {
-    expect(describeFailure(new TransientError('BUSY', 'busy', { retryAfterMs: 1500 }))).toMatchObject({ retryAfterMs: 1500 });
+    expect(describeFailure(new TransientError('BUSY', 'busy', { retryAfterMs: 1500 }))).toMatchObject({
+      retryAfterMs: 1500,
+    });
   });
 
   test.each([
@@ -28,7 +35,12 @@ describe('describeFailure', () => {
     ['just a string', 'just a string'],
     [{ code: -32600, message: 'plain object' }, 'plain object'],
   ])('something unknown is retried, whatever its text says', (thrown, message) => {
-    expect(describeFailure(thrown)).toEqual({ code: 'UNEXPECTED_ERROR', message, kind: 'transient', retryable: true });
+    expect(describeFailure(thrown)).toEqual({
+      code: 'UNEXPECTED_ERROR',
+      message,
+      kind: 'transient',
+      retryable: true,
+    });
   });
 
   test('bounds the message', () => {

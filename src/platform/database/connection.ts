@@ -16,7 +16,11 @@ const SOCKET_TIMEOUT_MS = 45_000;
  * timeout, and the caller (a lane, a route) decides what to do, instead of piling up in memory.
  * Writes are acknowledged by a majority, because a claim that a failover rolls back would be handed out twice.
  */
-export async function connectDatabase({ uri, serverSelectionTimeoutMs, logger }: ConnectionOptions): Promise<Connection> {
+export async function connectDatabase({
+  uri,
+  serverSelectionTimeoutMs,
+  logger,
+}: ConnectionOptions): Promise<Connection> {
   const connection = mongoose.createConnection(uri, {
     autoIndex: false,
     autoCreate: false,
@@ -26,7 +30,11 @@ export async function connectDatabase({ uri, serverSelectionTimeoutMs, logger }:
     socketTimeoutMS: SOCKET_TIMEOUT_MS,
     writeConcern: { w: 'majority' },
   });
-  connection.on('disconnected', () => logger.warn('database connection lost; calls fail until it is back'));
+  let closing = false;
+  connection.on('close', () => (closing = true));
+  connection.on('disconnected', () => {
+    if (!closing) logger.warn('database connection lost; calls fail until it is back');
+  });
   connection.on('reconnected', () => logger.info('database connection is back'));
   connection.on('error', (error: unknown) => logger.warn({ err: error }, 'database connection error'));
   return connection.asPromise();

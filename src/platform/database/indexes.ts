@@ -76,11 +76,7 @@ async function storedIndexes(collection: mongo.Collection): Promise<mongo.IndexD
   }
 }
 
-function sameIndex(
-  stored: mongo.IndexDescriptionInfo,
-  key: IndexKey,
-  options: IndexOptions,
-): boolean {
+function sameIndex(stored: mongo.IndexDescriptionInfo, key: IndexKey, options: IndexOptions): boolean {
   return (
     isDeepStrictEqual(Object.entries(stored.key), Object.entries(key)) &&
     (stored['unique'] === true) === (options.unique !== undefined && options.unique !== false) &&

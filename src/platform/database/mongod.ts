@@ -3,7 +3,8 @@ import { access, constants } from 'node:fs/promises';
 import path from 'node:path';
 import type { Say } from './picked-server';
 
-export type FoundMongod = { kind: 'found'; binary: string; origin: string } | { kind: 'missing'; reason: string };
+export type FoundMongod =
+  { kind: 'found'; binary: string; origin: string } | { kind: 'missing'; reason: string };
 
 export interface MongodSearch {
   /** Value of PATH. */
@@ -25,7 +26,8 @@ export async function findMongod(search: MongodSearch): Promise<FoundMongod> {
   const cached = await DryMongoBinary.locateBinary(options);
   if (cached !== undefined) return { kind: 'found', binary: cached, origin: 'from the cache' };
 
-  if (search.downloadTimeoutMs === 0) return { kind: 'missing', reason: 'none on the PATH or in the cache, and downloading is off' };
+  if (search.downloadTimeoutMs === 0)
+    return { kind: 'missing', reason: 'none on the PATH or in the cache, and downloading is off' };
   return download(options.version, search);
 }
 
@@ -58,9 +60,9 @@ async function download(version: string, { downloadTimeoutMs, say }: MongodSearc
   const progress = setInterval(() => {
     say(`still downloading mongod, ${Math.round((Date.now() - startedAt) / 1000)} s of ${limit}`);
   }, PROGRESS_INTERVAL_MS);
-  let timedOut = false;
+  const abandoned = new AbortController();
   const deadline = setTimeout(() => {
-    timedOut = true;
+    abandoned.abort();
     child.kill('SIGKILL');
   }, downloadTimeoutMs);
   const exitCode = await new Promise<number | null>((resolve) => child.on('close', resolve));
@@ -68,8 +70,17 @@ async function download(version: string, { downloadTimeoutMs, say }: MongodSearc
   clearTimeout(deadline);
 
   if (exitCode === 0 && binary !== '') return { kind: 'found', binary, origin: 'downloaded' };
-  if (timedOut) return { kind: 'missing', reason: `its download did not end within ${limit}` };
-  return { kind: 'missing', reason: `its download failed (${firstLine(complaint) || `exit code ${exitCode}`})` };
+  if (abandoned.signal.aborted)
+    return { kind: 'missing', reason: `its download did not end within ${limit}` };
+  return {
+    kind: 'missing',
+    reason: `its download failed (${firstLine(complaint) || `exit code ${exitCode}`})`,
+  };
 }
 
-const firstLine = (text: string): string => text.split('\n').find((line) => line.trim() !== '')?.trim().slice(0, 200) ?? '';
+const firstLine = (text: string): string =>
+  text
+    .split('\n')
+    .find((line) => line.trim() !== '')
+    ?.trim()
+    .slice(0, 200) ?? '';

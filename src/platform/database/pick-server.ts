@@ -18,7 +18,13 @@ export async function pickServer({ environment, say }: PickOptions): Promise<Pic
   for (const name of ['MONGODB_URI', 'TEST_MONGODB_URI']) {
     const uri = environment[name];
     if (uri !== undefined && uri !== '')
-      return { engine: 'configured', uri, description: `the server that ${name} names`, passedOver, stop: () => Promise.resolve() };
+      return {
+        engine: 'configured',
+        uri,
+        description: `the server that ${name} names`,
+        passedOver,
+        stop: () => Promise.resolve(),
+      };
   }
   passedOver.push('configured server: neither MONGODB_URI nor TEST_MONGODB_URI is set');
 
@@ -36,10 +42,12 @@ export async function pickServer({ environment, say }: PickOptions): Promise<Pic
   };
 }
 
-type MongodStart = { kind: 'started'; server: Omit<PickedServer, 'passedOver'> } | { kind: 'unavailable'; reason: string };
+type MongodStart =
+  { kind: 'started'; server: Omit<PickedServer, 'passedOver'> } | { kind: 'unavailable'; reason: string };
 
 async function startMongod(environment: PickOptions['environment'], say: Say): Promise<MongodStart> {
-  if (environment['SOROLANE_MONGOD'] === 'off') return { kind: 'unavailable', reason: 'SOROLANE_MONGOD is off' };
+  if (environment['SOROLANE_MONGOD'] === 'off')
+    return { kind: 'unavailable', reason: 'SOROLANE_MONGOD is off' };
   try {
     const found = await findMongod({
       searchPath: environment['PATH'] ?? '',
@@ -61,7 +69,10 @@ async function startMongod(environment: PickOptions['environment'], say: Say): P
       },
     };
   } catch (error) {
-    return { kind: 'unavailable', reason: `it did not start (${error instanceof Error ? error.message : String(error)})` };
+    return {
+      kind: 'unavailable',
+      reason: `it did not start (${error instanceof Error ? error.message : String(error)})`,
+    };
   }
 }
 

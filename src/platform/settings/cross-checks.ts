@@ -1,4 +1,5 @@
 import type { Config } from '../config';
+import { stellarChecks } from './stellar.settings';
 
 /** A rule that ties variables together. */
 export interface CrossCheck {
@@ -16,4 +17,25 @@ export const crossChecks: readonly CrossCheck[] = [
         ? 'is required where the api role runs: expected one or more keys of 16 or more characters'
         : null,
   },
+  {
+    variables: ['VERIFICATION_WORKER_LEASE_MS', 'SPV_FETCH_TIMEOUT_MS', 'STELLAR_TX_CONFIRMATION_TIMEOUT_MS'],
+    problem: (config) => {
+      // Renewals keep a lease alive, but a holder that stops renewing must not be overtaken in the middle of one step.
+      const longestStepMs = Math.max(
+        2 * config.SPV_FETCH_TIMEOUT_MS,
+        config.STELLAR_TX_CONFIRMATION_TIMEOUT_MS,
+      );
+      return config.VERIFICATION_WORKER_LEASE_MS > longestStepMs
+        ? null
+        : `expected more than the longest step, ${longestStepMs} ms: the larger of 2 × SPV_FETCH_TIMEOUT_MS (manifest, then media) and STELLAR_TX_CONFIRMATION_TIMEOUT_MS`;
+    },
+  },
+  {
+    variables: ['VERIFICATION_WORKER_HEARTBEAT_INTERVAL_MS', 'WORKER_HEARTBEAT_STALE_MS'],
+    problem: (config) =>
+      config.VERIFICATION_WORKER_HEARTBEAT_INTERVAL_MS < config.WORKER_HEARTBEAT_STALE_MS
+        ? null
+        : 'expected less than WORKER_HEARTBEAT_STALE_MS: a healthy worker would count as gone between two beats',
+  },
+  ...stellarChecks,
 ];

@@ -88,6 +88,11 @@ export const randomnessSettings = {
     2,
     'Of QUEUE_MAX_CONCURRENCY (and of the global limit), slots that only high-priority raffles may take.',
   ),
+  QUEUE_LEASE_MS: variable.durationMs(
+    60_000,
+    'How long a claim or a slot lasts unless it is renewed, which happens every third of it. Work of a dead process is taken over after so long.',
+    { min: 1000 },
+  ),
   QUEUE_JOB_RETENTION_MS: variable.durationMs(
     3_600_000,
     'How long ended jobs are kept. Dead letters are kept until they are dealt with.',

@@ -1,0 +1,96 @@
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import { describeConfigProblems, readConfig, secretsOf, settingGroups } from '../../../src/platform/config';
+import { renderEnvExample } from '../../../src/platform/env-example';
+import { validEnvironment } from '../../support/environment';
+
+const problemsOf = (environment: Record<string, string | undefined>): Record<string, string> => {
+  const result = readConfig(environment);
+  if (result.kind === 'valid') return {};
+  return Object.fromEntries(result.problems.map(({ variable, problem }) => [variable, problem]));
+};
+
+describe('configuration', () => {
+  test('a complete environment is read, with defaults for the rest', () => {
+    const result = readConfig(validEnvironment());
+    expect(result).toMatchObject({
+      kind: 'valid',
+      config: { PORT: 4000, VERIFICATION_WORKER_CONCURRENCY: 1 },
+    });
+  });
+
+  test('all problems are reported at once, each with its variable and what was expected', () => {
+    const problems = problemsOf({
+      ...validEnvironment(),
+      MONGODB_URI: 'localhost',
+      PORT: '70000',
+      VERIFICATION_WORKER_CONCURRENCY: 'two',
+      LOG_LEVEL: 'loud',
+    });
+    expect(problems).toEqual({
+      MONGODB_URI: expect.stringContaining('mongodb://') as string,
+      PORT: 'expected a whole number from 0 to 65535',
+      VERIFICATION_WORKER_CONCURRENCY: expect.stringContaining('expected a whole number') as string,
+      LOG_LEVEL: expect.stringContaining('expected one of fatal, error, warn') as string,
+    });
+  });
+
+  test('an empty variable counts as unset', () => {
+    expect(problemsOf({ ...validEnvironment(), PORT: ' ' })).toEqual({});
+    expect(problemsOf({ ...validEnvironment(), MONGODB_URI: '' })).toEqual({
+      MONGODB_URI: expect.stringContaining('is required') as string,
+    });
+  });
+
+  test.each([
+    [
+      'a lease not longer than the longest step',
+      { VERIFICATION_WORKER_LEASE_MS: '60000' },
+      'VERIFICATION_WORKER_LEASE_MS',
+    ],
+    [
+      'a heartbeat not shorter than stale',
+      { VERIFICATION_WORKER_HEARTBEAT_INTERVAL_MS: '60000' },
+      'VERIFICATION_WORKER_HEARTBEAT_INTERVAL_MS',
+    ],
+    [
+      'a confirmation window inside the transaction validity',
+      { STELLAR_TX_VALIDITY_MS: '120000' },
+      'STELLAR_TX_CONFIRMATION_TIMEOUT_MS',
+    ],
+  ])('variables that contradict each other are refused: %s', (_, change, variable) => {
+    expect(Object.keys(problemsOf({ ...validEnvironment(), ...change }))).toEqual([variable]);
+  });
+
+  test('the report names every variable and never repeats a value', () => {
+    const secret = 'SHOULD-NEVER-BE-SHOWN';
+    const result = readConfig({ ...validEnvironment(), STELLAR_ORACLE_SECRET_KEY: secret });
+    if (result.kind !== 'invalid') throw new Error('the bad secret was accepted');
+    const report = describeConfigProblems(result.problems);
+    expect(report).toContain('STELLAR_ORACLE_SECRET_KEY');
+    expect(report).not.toContain(secret);
+  });
+
+  test('secrets are known as such', () => {
+    const environment = validEnvironment();
+    const result = readConfig(environment);
+    if (result.kind !== 'valid') throw new Error(describeConfigProblems(result.problems));
+    expect(secretsOf(result.config)).toEqual(
+      expect.arrayContaining([
+        environment['MONGODB_URI'],
+        environment['API_KEYS'],
+        environment['STELLAR_ORACLE_SECRET_KEY'],
+      ]),
+    );
+  });
+
+  test('no variable stands in two groups', () => {
+    const names = settingGroups.flatMap(({ settings }) => Object.keys(settings));
+    expect(names).toEqual([...new Set(names)]);
+  });
+
+  test('.env.example is the schema, word for word', () => {
+    const file = readFileSync(path.join(__dirname, '../../../.env.example'), 'utf8');
+    expect(file).toBe(renderEnvExample());
+  });
+});

@@ -1,0 +1,161 @@
+import type { Connection } from 'mongoose';
+import { requireApiKey } from './http/api-key';
+import { createApp } from './http/app';
+import { listen } from './http/server';
+import { workerHealthService } from './operations/worker-health.service';
+import type { Config } from './platform/config';
+import { connectDatabase } from './platform/database/connection';
+import { ensureIndexes } from './platform/database/indexes';
+import type { Logger } from './platform/logger';
+import { deadLetterModel } from './queue/dead-letter.model';
+import { DeadLetterRepository } from './queue/dead-letters';
+import { createStellarLayer, type StellarLayer } from './stellar/stellar-layer';
+import { createVerificationPipeline } from './verification/verification.pipeline';
+import { workerHeartbeatModel } from './worker/worker-heartbeat.model';
+import { WorkerHeartbeatRepository } from './worker/worker-heartbeats';
+import { WorkerPool } from './worker/worker-pool';
+
+/** A running process of the house. */
+export interface House {
+  /** Where the API listens, if this process has that role. */
+  url: string | null;
+  /** Drains and closes, from the top floor down. */
+  stop(): Promise<void>;
+}
+
+/** What every role stands on. */
+interface Foundation {
+  config: Config;
+  logger: Logger;
+  connection: Connection;
+  stellar: StellarLayer;
+  deadLetters: DeadLetterRepository;
+  heartbeats: WorkerHeartbeatRepository;
+  pipelines: ReturnType<typeof createPipelines>;
+}
+
+/** The pipelines, a line each. */
+function createPipelines({
+  config,
+  logger,
+  connection,
+  stellar,
+  deadLetters,
+}: Omit<Foundation, 'pipelines' | 'heartbeats'>) {
+  const shared = {
+    connection,
+    settings: config,
+    signer: stellar.oracle,
+    submitter: stellar.submitter,
+    reader: stellar.reader,
+    deadLetters,
+    requireApiKey: requireApiKey(config.API_KEYS),
+    logger,
+  };
+  return [createVerificationPipeline(shared)];
+}
+
+/** @throws whatever keeps this process from starting: no database, an index that can't be made, a port in use. */
+export async function openHouse(config: Config, logger: Logger): Promise<House> {
+  const connection = await connectDatabase({
+    uri: config.MONGODB_URI,
+    serverSelectionTimeoutMs: config.MONGODB_CONNECT_TIMEOUT_MS,
+    logger,
+  });
+  const closing: (() => Promise<void>)[] = [() => connection.close()];
+  const stop = async (): Promise<void> => {
+    for (let close = closing.pop(); close !== undefined; close = closing.pop()) await close();
+  };
+  try {
+    const foundation = await layFoundation(config, logger, connection);
+    closing.push(() => foundation.stellar.close());
+    const roles = new Set(config.SOROLANE_ROLES);
+    if (roles.has('worker')) closing.push(await openWorker(foundation));
+    const api = roles.has('api') ? await openApi(foundation) : null;
+    if (api !== null) closing.push(api.close);
+    logger.info({ roles: [...roles], url: api?.url }, 'started');
+    return { url: api?.url ?? null, stop };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}
+
+async function layFoundation(config: Config, logger: Logger, connection: Connection): Promise<Foundation> {
+  const heartbeatModel = workerHeartbeatModel(connection);
+  const deadLetterRecords = deadLetterModel(connection);
+  const stellar = createStellarLayer({ settings: config, connection, logger });
+  const deadLetters = new DeadLetterRepository(deadLetterRecords);
+  const pipelines = createPipelines({ config, logger, connection, stellar, deadLetters });
+  await Promise.all([
+    ensureIndexes(heartbeatModel),
+    ensureIndexes(deadLetterRecords),
+    stellar.ensureIndexes(),
+    ...pipelines.map((pipeline) => pipeline.ensureIndexes()),
+  ]);
+  await stellar.verifyIndexes();
+  return {
+    config,
+    logger,
+    connection,
+    stellar,
+    deadLetters,
+    heartbeats: new WorkerHeartbeatRepository(heartbeatModel),
+    pipelines,
+  };
+}
+
+async function openWorker({
+  config,
+  logger,
+  stellar,
+  heartbeats,
+  pipelines,
+}: Foundation): Promise<() => Promise<void>> {
+  const pool = new WorkerPool({
+    sources: pipelines.flatMap(({ work }) => work),
+    heartbeats,
+    logger,
+    pollIntervalMs: config.VERIFICATION_WORKER_POLL_INTERVAL_MS,
+    batchSize: config.VERIFICATION_WORKER_BATCH_SIZE,
+    heartbeatIntervalMs: config.VERIFICATION_WORKER_HEARTBEAT_INTERVAL_MS,
+    drainTimeoutMs: config.WORKER_DRAIN_TIMEOUT_MS,
+  });
+  await pool.start();
+  stellar.recovery.start();
+  const stopBackground = pipelines.map((pipeline) => pipeline.startBackground());
+  return async () => {
+    await Promise.all(stopBackground.map((stop) => stop()));
+    await pool.stop();
+  };
+}
+
+async function openApi({
+  config,
+  logger,
+  connection,
+  deadLetters,
+  heartbeats,
+  pipelines,
+}: Foundation): Promise<{ url: string; close: () => Promise<void> }> {
+  const app = createApp({
+    logger,
+    corsOrigins: config.CORS_ORIGIN,
+    bodyLimitBytes: config.HTTP_BODY_LIMIT_BYTES,
+    health: {
+      workers: workerHealthService({
+        heartbeats,
+        deadLetters,
+        staleMs: config.WORKER_HEARTBEAT_STALE_MS,
+        logger,
+      }),
+      readiness: [{ name: 'database', check: async () => connection.db?.command({ ping: 1 }) }],
+    },
+    mounts: pipelines.map(({ basePath, router }) => ({ path: basePath, router })),
+  });
+  return listen(app, {
+    host: config.HOST,
+    port: config.PORT,
+    shutdownTimeoutMs: config.HTTP_SHUTDOWN_TIMEOUT_MS,
+  });
+}

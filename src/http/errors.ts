@@ -1,0 +1,61 @@
+import type { ErrorRequestHandler, RequestHandler } from 'express';
+import { isDatabaseUnreachable } from '../platform/database/faults';
+import type { Logger } from '../platform/logger';
+import { HttpProblem } from '../platform/problem';
+
+/** Body-parser failures carry a status and a type; everything else that is not a problem of ours is a fault. */
+interface ParserError {
+  status: number;
+  type: string;
+}
+
+const isParserError = (error: unknown): error is ParserError =>
+  typeof error === 'object' &&
+  error !== null &&
+  'status' in error &&
+  'type' in error &&
+  typeof error.status === 'number';
+
+const PARSER_PROBLEMS: Record<string, [code: string, message: string]> = {
+  'entity.parse.failed': ['INVALID_JSON', 'The body is not valid JSON'],
+  'entity.too.large': ['BODY_TOO_LARGE', 'The body is larger than HTTP_BODY_LIMIT_BYTES'],
+};
+
+export const unknownRoute: RequestHandler = (request) => {
+  throw new HttpProblem(404, 'NO_SUCH_ROUTE', `There is no ${request.method} ${request.path}`);
+};
+
+/** The one place where an error becomes an answer. Stacks and causes go to the log, never to the caller. */
+export function answerErrors(logger: Logger): ErrorRequestHandler {
+  return (error: unknown, request, response, next) => {
+    if (response.headersSent) {
+      next(error);
+      return;
+    }
+    const problem = toProblem(error);
+    const requestId = response.getHeader('x-request-id');
+    if (problem.status >= 500)
+      logger.error({ err: error, method: request.method, path: request.path, requestId }, 'request failed');
+    response.status(problem.status).json({
+      success: false,
+      error: problem.message,
+      code: problem.code,
+      ...(problem.problems.length > 0 ? { problems: problem.problems } : {}),
+    });
+  };
+}
+
+function toProblem(error: unknown): HttpProblem {
+  if (error instanceof HttpProblem) return error;
+  if (isParserError(error) && error.status < 500) {
+    const [code, message] = PARSER_PROBLEMS[error.type] ?? ['BAD_REQUEST', 'The request could not be read'];
+    return new HttpProblem(error.status, code, message);
+  }
+  if (isDatabaseUnreachable(error))
+    return new HttpProblem(503, 'DATABASE_UNAVAILABLE', 'The database does not answer; try again shortly');
+  return new HttpProblem(
+    500,
+    'INTERNAL_ERROR',
+    'Something went wrong here; the log has it under the x-request-id of this answer',
+  );
+}

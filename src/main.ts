@@ -1,0 +1,70 @@
+import { config as loadDotenv } from 'dotenv';
+import { openHouse, type House } from './composition';
+import { describeConfigProblems, readConfig, secretsOf, type Config } from './platform/config';
+import { describeFailure } from './platform/errors';
+import { createLogger, makeCensor, type Logger } from './platform/logger';
+
+/** Past the drain timeout, what has not ended by itself is given up: its leases expire, and others take over. */
+const FORCED_EXIT_MARGIN_MS = 15_000;
+
+async function main(): Promise<void> {
+  loadDotenv({ quiet: true });
+  const result = readConfig(process.env);
+  if (result.kind === 'invalid') fail(describeConfigProblems(result.problems));
+
+  const { config } = result;
+  const secrets = secretsOf(config);
+  const logger = createLogger({ level: config.LOG_LEVEL, role: config.SOROLANE_ROLES.join('+'), secrets });
+  exitOnFault(logger);
+  let house: House;
+  try {
+    house = await openHouse(config, logger);
+  } catch (error) {
+    const { code, message } = describeFailure(error);
+    logger.debug({ err: error }, 'start failed');
+    fail(makeCensor(secrets)(`Sorolane could not start (${code}): ${message}`));
+  }
+  stopOnSignals(house, config, logger);
+}
+
+function fail(report: string): never {
+  process.stderr.write(`${report}\n`);
+  process.exit(1);
+}
+
+/** After a fault that nobody caught, this process's memory can't be trusted; what it holds is safe under its leases. */
+function exitOnFault(logger: Logger): void {
+  const exit = (error: unknown): void => {
+    logger.fatal({ err: error }, 'unhandled fault: exiting, leases will expire');
+    process.exit(1);
+  };
+  process.on('uncaughtException', exit);
+  process.on('unhandledRejection', exit);
+}
+
+function stopOnSignals(house: House, config: Config, logger: Logger): void {
+  let stopping = false;
+  const stop = (signal: string): void => {
+    if (stopping) {
+      logger.warn({ signal }, 'second signal: exiting at once');
+      process.exit(1);
+    }
+    stopping = true;
+    logger.info({ signal }, 'stopping: draining what is held');
+    setTimeout(() => {
+      logger.error('the drain did not end in time: exiting, leases will expire');
+      process.exit(1);
+    }, config.WORKER_DRAIN_TIMEOUT_MS + FORCED_EXIT_MARGIN_MS).unref();
+    house.stop().then(
+      () => process.exit(0),
+      (error: unknown) => {
+        logger.error({ err: error }, 'stop failed');
+        process.exit(1);
+      },
+    );
+  };
+  process.on('SIGTERM', () => stop('SIGTERM'));
+  process.on('SIGINT', () => stop('SIGINT'));
+}
+
+void main();
