@@ -7,7 +7,7 @@ import type { JobOutcome } from '../worker/job-handler';
 import type { AuditTrail } from './audit-trail';
 import type { HeldJob, JobStateManager, PhaseProducts } from './job-state-manager';
 import type { RandomnessJob, StoredRandomness } from './randomness-job.model';
-import type { JobState, TransitionStep } from './randomness-lifecycle';
+import { stepsToFailed, type JobState, type TransitionStep } from './randomness-lifecycle';
 import { judgeSla } from './sla';
 
 export interface EndingsDeps {
@@ -108,7 +108,7 @@ export class Endings {
     const { states } = this.#deps;
     return {
       kind: 'completed',
-      patch: states.endingPatch(held, this.#toFailed(held, `${code}: ${reason}`, reason)),
+      patch: states.endingPatch(held, stepsToFailed(held.job.currentState, `${code}: ${reason}`, reason)),
     };
   }
 
@@ -138,16 +138,8 @@ export class Endings {
   }
 
   #dead(held: HeldJob, failure: Failure, products: PhaseProducts = {}): Ending {
-    const steps = this.#toFailed(held, failure.message, failure.message);
+    const steps = stepsToFailed(held.job.currentState, failure.message);
     return { kind: 'dead', failure, patch: this.#deps.states.endingPatch(held, steps, products) };
-  }
-
-  /** `retrying → failed` is not in the table; from there the job passes through `generating`. */
-  #toFailed({ job }: HeldJob, error: string, reason: string): TransitionStep[] {
-    const failed: TransitionStep = { toState: 'failed', reason, error };
-    return job.currentState === 'retrying'
-      ? [{ toState: 'generating', reason: 'Next attempt' }, failed]
-      : [failed];
   }
 
   async #auditAbandoned(job: RandomnessJob, code: string, reason: string): Promise<void> {

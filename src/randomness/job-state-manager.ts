@@ -1,8 +1,10 @@
 import type { Clock } from '../platform/clock';
+import type { Failure } from '../platform/errors';
 import type { Logger } from '../platform/logger';
 import type { Metrics } from '../platform/metrics';
 import { ceilingMs, type RetryPolicy } from '../queue/retry-policy';
 import type { Lease, LeaseLost, PayloadPatch, WorkerQueue } from '../queue/worker-queue';
+import type { JobOutcome } from '../worker/job-handler';
 import type { MetricsCache } from './metrics-cache';
 import type { ProcessingSlots } from './processing-slots';
 import type { QueueMetrics } from './queue-metrics';
@@ -16,8 +18,8 @@ import {
 import type { JobPage, RandomnessJobs } from './randomness-jobs.repository';
 import {
   type JobState,
-  type StateRecord,
   type StateTransition,
+  stepsToFailed,
   takeSteps,
   type TransitionStep,
 } from './randomness-lifecycle';
@@ -128,22 +130,14 @@ export class JobStateManager {
     return patch;
   }
 
-  /**
-   * Starts the state record anew, after a replay. The seed stays: it is fixed for good. Whether a transaction of the old
-   * life is still on its way is the submitter's to know.
-   */
-  beginNewLife(
-    held: HeldJob,
-    renew: (old: StateRecord, at: Date) => StateRecord,
-  ): Promise<{ kind: 'recorded' } | LeaseLost> {
-    const { currentState, transitions, lastError } = held.job;
-    const now = this.#now();
-    return this.#write(held, {
-      ...renew({ currentState, transitions, lastError }, now),
-      attemptCount: 0,
-      txHash: null,
-      updatedAt: now,
-    });
+  /** Ends a job for good, as an operator wants it. */
+  giveUp(held: HeldJob, code: string, message: string): JobOutcome<RandomnessJob> {
+    const failure: Failure = { code, message, kind: 'permanent', retryable: false };
+    return {
+      kind: 'dead',
+      failure,
+      patch: this.endingPatch(held, stepsToFailed(held.job.currentState, message)),
+    };
   }
 
   /** Stores products without a transition. */

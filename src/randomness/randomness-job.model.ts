@@ -91,7 +91,11 @@ export const jobQueuePriority = (job: Pick<RandomnessJob, 'priorityLevel'>): num
   queuePriorityOf(job.priorityLevel);
 
 /** Names of the indexes beside the queue's own. */
-export const jobIndex = { state: 'randomness_state', urgent: 'randomness_urgent' } as const;
+export const jobIndex = {
+  state: 'randomness_state',
+  raffle: 'randomness_raffle',
+  urgent: 'randomness_urgent',
+} as const;
 /** By key pattern as well, for commands that take no name as a hint. */
 export const urgentIndex = { urgent: 1, order: 1, _id: 1 } as const;
 
@@ -153,6 +157,8 @@ function makeSchema(doneRetentionMs: number): Schema<StoredRandomnessJob> {
   );
   // Lists and counts by state.
   schema.index({ currentState: 1, _id: 1 }, { name: jobIndex.state });
+  // The job of a raffle.
+  schema.index({ raffleId: 1, _id: -1 }, { name: jobIndex.raffle });
   // Claims of the lanes that are kept free for large raffles: what is ready and urgent, nothing else.
   schema.index(urgentIndex, {
     name: jobIndex.urgent,

@@ -34,6 +34,21 @@ export class RandomnessJobs {
     return this.#collection.findOne({ key: requestId }, { hint: queueIndex.key });
   }
 
+  /** By request id, or by the id of the document. */
+  async findByAnyId(id: string): Promise<StoredRandomnessJob | null> {
+    const byRequest = await this.find(id);
+    if (byRequest !== null || !/^[0-9a-f]{24}$/.test(id)) return byRequest;
+    return this.#collection.findOne({ _id: new Types.ObjectId(id) });
+  }
+
+  /** The newest job of a raffle, for events that name no request. */
+  findByRaffle(contractId: string, raffleId: number | null): Promise<StoredRandomnessJob | null> {
+    return this.#collection.findOne(
+      { raffleId, contractId },
+      { sort: { raffleId: 1, _id: -1 }, hint: jobIndex.raffle },
+    );
+  }
+
   /** In order of arrival. */
   async pageByState(state: JobState, limit: number, after?: string): Promise<JobPage> {
     const jobs = await this.#collection

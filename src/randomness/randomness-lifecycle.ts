@@ -97,6 +97,12 @@ export function takeSteps(
   return { kind: 'moved', record: { currentState: state, transitions, lastError }, added };
 }
 
+/** `retrying → failed` is not in the table; from there a job passes through `generating`. */
+export function stepsToFailed(from: JobState, error: string, reason = error): TransitionStep[] {
+  const failed: TransitionStep = { toState: 'failed', reason, error };
+  return from === 'retrying' ? [{ toState: 'generating', reason: 'Next attempt' }, failed] : [failed];
+}
+
 /** The record of a job that has just come in. */
 export const firstRecord = (at: Date): StateRecord => ({
   currentState: 'queued',

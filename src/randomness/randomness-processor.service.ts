@@ -5,11 +5,17 @@ import type {
   IntentId,
   SubmissionOutcome,
   SubmissionRequest,
+  TransactionHash,
   TransactionSubmitter,
 } from '../stellar/submission';
 import type { JobContext, JobOutcome } from '../worker/job-handler';
 import type { AuditTrail } from './audit-trail';
-import type { RaffleContract, RaffleView } from './contracts/raffle-contract';
+import {
+  meaningOfRefusal,
+  raffleOverCodes,
+  type RaffleContract,
+  type RaffleView,
+} from './contracts/raffle-contract';
 import { classifyFailure } from './failure-classification';
 import type { HeldJob, JobStateManager } from './job-state-manager';
 import { Endings, type Delivery } from './job-endings';
@@ -18,7 +24,7 @@ import { isHighPriority } from './priority';
 import type { ProcessingSlots } from './processing-slots';
 import type { RandomnessGenerator } from './randomness-generator';
 import type { RandomnessJob, StoredRandomness } from './randomness-job.model';
-import { randomnessLifecycle, replayedRecord, type TransitionStep } from './randomness-lifecycle';
+import type { TransitionStep } from './randomness-lifecycle';
 
 export interface ProcessorTimeouts {
   generationMs: number;
@@ -88,11 +94,21 @@ export class RandomnessProcessorService {
     }
   }
 
+  /** For a delivery that was seen on chain, whoever sent it. `seed` is as the contract keeps it. */
+  async concludeDelivered(
+    held: HeldJob,
+    { seed, txHash, ledger }: { seed: string; txHash: TransactionHash; ledger: number },
+  ): Promise<JobOutcome<RandomnessJob>> {
+    const randomness = await this.#ourRandomness(held.job, { deliveredSeed: seed });
+    return randomness === null
+      ? this.#endings.over(held, 'DELIVERED_BY_ANOTHER', 'the raffle was given another seed')
+      : this.#endings.confirmed(held, { randomness, txHash, ledger });
+  }
+
   async #try(held: HeldJob, context: JobContext): Promise<JobOutcome<RandomnessJob>> {
     const { signal } = context;
     try {
       for (const phase of [
-        () => this.#open(held),
         () => this.#generate(held, signal),
         () => this.#submit(held, signal),
         () => this.#confirm(held, signal),
@@ -112,15 +128,6 @@ export class RandomnessProcessorService {
       );
       return this.#endings.failedTry(held, failure);
     }
-  }
-
-  /** A leased job in a terminal state was replayed: queue phase and last state are written in one, so it can't be a crash. */
-  async #open(held: HeldJob): Promise<PhaseResult> {
-    if (!randomnessLifecycle.isTerminal(held.job.currentState)) return goOn;
-    const written = await this.#deps.states.beginNewLife(held, (old, at) =>
-      replayedRecord(old, at, 'Replayed'),
-    );
-    return written.kind === 'lease_lost' ? leaseLost : goOn;
   }
 
   #generate(held: HeldJob, parent: AbortSignal): Promise<PhaseResult> {
@@ -191,7 +198,10 @@ export class RandomnessProcessorService {
   }
 
   /** The randomness that the raffle was given, if it is the one this job makes. */
-  async #ourRandomness(job: RandomnessJob, view: RaffleView): Promise<StoredRandomness | null> {
+  async #ourRandomness(
+    job: RandomnessJob,
+    view: Pick<RaffleView, 'deliveredSeed'>,
+  ): Promise<StoredRandomness | null> {
     if (view.deliveredSeed === null) return null;
     const { generator, contract } = this.#deps;
     const candidates =
@@ -285,7 +295,7 @@ export class RandomnessProcessorService {
     signal: AbortSignal,
   ): Promise<PhaseResult> {
     const { contract } = this.#deps;
-    switch (contract.meaningOf(outcome.contractCode)) {
+    switch (meaningOfRefusal(outcome.contractCode)) {
       case 'over': {
         const view = await contract.view(held.job, signal);
         const over = await this.#overOutcome(held, view, signal);
@@ -293,9 +303,7 @@ export class RandomnessProcessorService {
         break;
       }
       case 'too_early':
-        return end(
-          this.#endings.failedTry(held, retriable(outcome.code, outcome.message), { txHash: null }),
-        );
+        return end(this.#endings.failedTry(held, retriable(outcome.code, outcome.message), { txHash: null }));
       case 'permanent':
         break;
     }
@@ -312,7 +320,7 @@ export class RandomnessProcessorService {
       epoch: lease.epoch,
       call: await contract.deliveryCall(job, randomness, generator.signerFor(randomness)),
       feeClass: isHighPriority(job.priorityLevel) ? 'urgent' : 'standard',
-      alreadyDoneCodes: contract.overCodes,
+      alreadyDoneCodes: raffleOverCodes,
       findEvidence: async (signal) => {
         const view = await contract.view(job, signal);
         if (view.status === 'cancelled') return { ours: false, summary: 'the raffle was cancelled' };

@@ -1,4 +1,5 @@
 import { PermanentError } from '../../platform/errors';
+import type { FieldProblem } from '../../platform/problem';
 import { contractValue, type ContractCall, type ContractValue } from '../../stellar/contract-value';
 import { rawPublicKey, type Signer } from '../../stellar/keys';
 import { contractValueBytes } from '../../stellar/scval-codec';
@@ -7,14 +8,7 @@ import { stroopsToXlm } from '../priority';
 import type { StoredRandomness } from '../randomness-job.model';
 import { PROOF_BYTES, seedAsU64 } from '../seed-proof';
 import { hasFunction, nameOf, structFields, unexpected, wholeNumber } from './contract-answers';
-import type {
-  InterfaceCheck,
-  RaffleContract,
-  RaffleJob,
-  RaffleStatus,
-  RaffleView,
-  RefusalMeaning,
-} from './raffle-contract';
+import type { InterfaceCheck, RaffleContract, RaffleJob, RaffleStatus, RaffleView } from './raffle-contract';
 
 /** Active 0, Drawing 1, Finalized 2, Cancelled 3, Failed 4, Claimed 5, PendingPrize 6. */
 const statusByNumber: readonly RaffleStatus[] = [
@@ -36,10 +30,6 @@ const statusByName: Readonly<Record<string, RaffleStatus>> = {
   PendingPrize: 'open',
 };
 
-/** RandomnessAlreadyRequested, NoRandomnessRequest, InvalidStatus, DrawingAlreadyComplete. */
-const OVER_CODES = [7, 8, 23, 61] as const;
-/** RandomnessTooEarly. */
-const TOO_EARLY_CODE = 64;
 const MAX_U64 = 2n ** 64n - 1n;
 
 /**
@@ -50,13 +40,13 @@ const MAX_U64 = 2n ** 64n - 1n;
  */
 export class ProvideRandomnessContract implements RaffleContract {
   readonly interfaceName = 'provide_randomness';
-  readonly overCodes = OVER_CODES;
 
   constructor(private readonly reader: ContractReader) {}
 
-  meaningOf(contractCode: number | undefined): RefusalMeaning {
-    if (contractCode === TOO_EARLY_CODE) return 'too_early';
-    return OVER_CODES.some((code) => code === contractCode) ? 'over' : 'permanent';
+  problemOf({ contractRequestId }: RaffleJob): FieldProblem | null {
+    return parseRequestId(contractRequestId) === null
+      ? { field: 'requestId', problem: 'expected a u64: this contract counts its requests' }
+      : null;
   }
 
   async view({ contractId }: RaffleJob, signal: AbortSignal): Promise<RaffleView> {
@@ -128,9 +118,7 @@ const provideRandomness = (
   ],
 });
 
-function readStatus(
-  fields: ReadonlyMap<string, ContractValue>,
-): RaffleStatus {
+function readStatus(fields: ReadonlyMap<string, ContractValue>): RaffleStatus {
   const field = fields.get('status');
   const number = wholeNumber(field);
   const name = nameOf(field);
@@ -141,9 +129,12 @@ function readStatus(
 }
 
 function requestIdOf({ contractRequestId }: RaffleJob): bigint {
-  const id = /^\d{1,20}$/.test(contractRequestId) ? BigInt(contractRequestId) : null;
-  if (id === null || id > MAX_U64) {
-    throw new PermanentError('MALFORMED_REQUEST', 'this contract counts its requests by u64');
-  }
+  const id = parseRequestId(contractRequestId);
+  if (id === null) throw new PermanentError('MALFORMED_REQUEST', 'this contract counts its requests by u64');
   return id;
+}
+
+function parseRequestId(text: string): bigint | null {
+  const id = /^\d{1,20}$/.test(text) ? BigInt(text) : null;
+  return id === null || id > MAX_U64 ? null : id;
 }

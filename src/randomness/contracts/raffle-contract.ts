@@ -1,3 +1,4 @@
+import type { FieldProblem } from '../../platform/problem';
 import type { ContractCall } from '../../stellar/contract-value';
 import type { Signer } from '../../stellar/keys';
 import type { RandomnessJob, StoredRandomness } from '../randomness-job.model';
@@ -23,14 +24,23 @@ export type RefusalMeaning =
 
 export type RaffleJob = Pick<RandomnessJob, 'contractId' | 'contractRequestId' | 'raffleId'>;
 
+/** RandomnessAlreadyRequested, NoRandomnessRequest, InvalidStatus, DrawingAlreadyComplete: the raffle itself tells which. */
+export const raffleOverCodes = [7, 8, 23, 61] as const;
+/** RandomnessTooEarly. */
+const tooEarlyCode = 64;
+
+export function meaningOfRefusal(contractCode: number | undefined): RefusalMeaning {
+  if (contractCode === tooEarlyCode) return 'too_early';
+  return raffleOverCodes.some((code) => code === contractCode) ? 'over' : 'permanent';
+}
+
 export type InterfaceCheck = { kind: 'present' } | { kind: 'absent'; problem: string };
 
 /** One contract interface to deliver randomness through. */
 export interface RaffleContract {
   readonly interfaceName: 'receive_randomness' | 'provide_randomness';
-  /** Contract errors that may mean "already delivered". */
-  readonly overCodes: readonly number[];
-  meaningOf(contractCode: number | undefined): RefusalMeaning;
+  /** What is wrong with a request for this interface; null when nothing is. */
+  problemOf(job: RaffleJob): FieldProblem | null;
   /** @throws TransientError when the network can't be asked, PermanentError for an answer that makes no sense. */
   view(job: RaffleJob, signal: AbortSignal): Promise<RaffleView>;
   deliveryCall(job: RaffleJob, randomness: StoredRandomness, signer: Signer): Promise<ContractCall>;

@@ -1,18 +1,12 @@
 import { PermanentError } from '../../platform/errors';
+import type { FieldProblem } from '../../platform/problem';
 import { contractValue, type ContractCall, type ContractValue } from '../../stellar/contract-value';
 import type { ContractReader } from '../../stellar/submission';
 import { stroopsToXlm } from '../priority';
 import type { StoredRandomness } from '../randomness-job.model';
 import { PROOF_BYTES, SEED_BYTES } from '../seed-proof';
 import { hasFunction, nameOf, structFields, unexpected, wholeNumber } from './contract-answers';
-import type {
-  InterfaceCheck,
-  RaffleContract,
-  RaffleJob,
-  RaffleStatus,
-  RaffleView,
-  RefusalMeaning,
-} from './raffle-contract';
+import type { InterfaceCheck, RaffleContract, RaffleJob, RaffleStatus, RaffleView } from './raffle-contract';
 
 const statuses: Readonly<Record<string, RaffleStatus>> = {
   OPEN: 'open',
@@ -24,18 +18,13 @@ const statuses: Readonly<Record<string, RaffleStatus>> = {
 /** One contract holds many raffles, by number: `receive_randomness(raffle_id u32, seed bytes32, proof bytes64)`. */
 export class ReceiveRandomnessContract implements RaffleContract {
   readonly interfaceName = 'receive_randomness';
-  readonly overCodes: readonly number[];
 
-  /** @param overCodes The contract's error codes for a raffle that is not waiting for randomness (any more). */
-  constructor(
-    private readonly reader: ContractReader,
-    overCodes: readonly number[],
-  ) {
-    this.overCodes = overCodes;
-  }
+  constructor(private readonly reader: ContractReader) {}
 
-  meaningOf(contractCode: number | undefined): RefusalMeaning {
-    return contractCode !== undefined && this.overCodes.includes(contractCode) ? 'over' : 'permanent';
+  problemOf({ raffleId }: RaffleJob): FieldProblem | null {
+    return raffleId === null
+      ? { field: 'raffleId', problem: 'is needed: this contract numbers its raffles' }
+      : null;
   }
 
   async view(job: RaffleJob, signal: AbortSignal): Promise<RaffleView> {

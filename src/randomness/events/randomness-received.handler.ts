@@ -1,0 +1,82 @@
+import type { Clock } from '../../platform/clock';
+import {
+  defineEventHandler,
+  type ContractEvent,
+  type EventHandler,
+  type EventOutcome,
+} from '../../ingestion/event-handler';
+import type { TransactionHash } from '../../stellar/submission';
+import type { LeaseRunner } from '../lease-runner';
+import type { RandomnessJobs } from '../randomness-jobs.repository';
+import { randomnessLifecycle } from '../randomness-lifecycle';
+import type { RandomnessProcessorService } from '../randomness-processor.service';
+import type { RandomnessService } from '../randomness.service';
+import { readRandomnessReceived } from './raffle-event';
+
+export interface RandomnessReceivedDeps {
+  service: RandomnessService;
+  jobs: RandomnessJobs;
+  runner: LeaseRunner;
+  processor: RandomnessProcessorService;
+  topic: string;
+  contracts?: readonly string[];
+  clock: Clock;
+}
+
+const RECHECK_MS = 2_000;
+/** A delivery whose job has not turned up by then belongs to none of ours. */
+const GIVE_UP_AFTER_MS = 3_600_000;
+const handled: EventOutcome = { kind: 'handled' };
+
+/**
+ * Ends the job that a delivery belongs to, when no worker is at it. One that comes before its job is kept and delivered
+ * again; of a job that a worker holds, the worker will see for itself.
+ */
+export function randomnessReceivedHandler(deps: RandomnessReceivedDeps): EventHandler {
+  return defineEventHandler({
+    name: 'randomness-received',
+    topics: [deps.topic],
+    ...(deps.contracts === undefined ? {} : { contracts: deps.contracts }),
+    batch: 1,
+    concurrency: 2,
+    priority: 'normal',
+    handle: async (events, { signal }) =>
+      new Map(
+        await Promise.all(
+          events.map(async (event) => [event.id, await conclude(event, deps, signal)] as const),
+        ),
+      ),
+  });
+}
+
+async function conclude(
+  event: ContractEvent,
+  { service, jobs, runner, processor, clock }: RandomnessReceivedDeps,
+  signal: AbortSignal,
+): Promise<EventOutcome> {
+  const received = readRandomnessReceived(event);
+  // Without the seed it can't be told whose delivery it was; the worker will ask the raffle.
+  const seed = received?.seed ?? null;
+  if (received === null || seed === null) return handled;
+  const job =
+    received.requestId === null
+      ? await jobs.findByRaffle(event.contractId, received.raffleId)
+      : await jobs.find(service.identityOf(event.contractId, received.requestId));
+  if (job === null) return later(event, clock, 'its job is not there yet');
+  if (randomnessLifecycle.isTerminal(job.currentState)) return handled;
+  const run = await runner.run(
+    job._id.toHexString(),
+    (claimed) =>
+      processor.concludeDelivered(
+        { lease: claimed.lease, job: claimed.job },
+        { seed, txHash: event.transactionHash as TransactionHash, ledger: event.ledger },
+      ),
+    signal,
+  );
+  return run.kind === 'ran' ? handled : later(event, clock, 'a worker holds its job');
+}
+
+const later = (event: ContractEvent, clock: Clock, reason: string): EventOutcome =>
+  clock.now() - event.ledgerClosedAt.getTime() > GIVE_UP_AFTER_MS
+    ? handled
+    : { kind: 'postponed', delayMs: RECHECK_MS, reason };

@@ -1,0 +1,125 @@
+import type { Clock } from '../platform/clock';
+import { HttpProblem, notFound } from '../platform/problem';
+import type { RaffleContract } from './contracts/raffle-contract';
+import type { JobStateManager } from './job-state-manager';
+import { priorityOf, type PriorityFlag, type PriorityThresholds } from './priority';
+import type { RandomnessClaim, RandomnessGenerator, RandomnessVerdict } from './randomness-generator';
+import type { RequestSource, StoredRandomnessJob } from './randomness-job.model';
+import type { RandomnessJobs } from './randomness-jobs.repository';
+import { requestView, type RequestView } from './views';
+
+export interface Submission {
+  /** As the contract counts it. */
+  requestId: string;
+  raffleId: number | null;
+  /** C…; left out: the configured one. */
+  contractId?: string;
+  prizeXlm?: number;
+  priority?: PriorityFlag;
+  source: RequestSource;
+  /** Left out: now. */
+  requestedAt?: Date;
+  requestedAtLedger?: number;
+}
+
+export interface Submitted {
+  /** The job's identity: where each raffle is a contract of its own, `contract:request`. */
+  requestId: string;
+  state: string;
+  /** It had been asked for before; this is the first one, whatever else the second asked. */
+  alreadyThere: boolean;
+}
+
+export type VerifyQuery = Partial<Pick<RandomnessClaim, 'contractId' | 'raffleId'>> &
+  Pick<RandomnessClaim, 'requestId' | 'proof' | 'seed' | 'publicKey'>;
+
+export interface RandomnessServiceDeps {
+  states: JobStateManager;
+  jobs: RandomnessJobs;
+  generator: RandomnessGenerator;
+  contract: RaffleContract;
+  contractId: string;
+  oracleKey: () => string;
+  thresholds: PriorityThresholds;
+  /** Tells idle lanes that there is work. */
+  wake: () => void;
+  clock: Clock;
+}
+
+export class RandomnessService {
+  readonly #deps: RandomnessServiceDeps;
+
+  constructor(deps: RandomnessServiceDeps) {
+    this.#deps = deps;
+  }
+
+  async submit(submission: Submission): Promise<Submitted> {
+    const { kind, job } = await this.ensureJob(submission);
+    return { requestId: job.requestId, state: job.currentState, alreadyThere: kind === 'already_there' };
+  }
+
+  /** @throws HttpProblem 400 for a request that the contract's interface has no use for. */
+  async ensureJob(
+    submission: Submission,
+  ): Promise<{ kind: 'enqueued' | 'already_there'; job: StoredRandomnessJob }> {
+    const { states, contract, thresholds, oracleKey, clock, wake } = this.#deps;
+    const { requestId, raffleId, prizeXlm, priority, source } = submission;
+    const contractId = submission.contractId ?? this.#deps.contractId;
+    const problem = contract.problemOf({ contractId, contractRequestId: requestId, raffleId });
+    if (problem !== null) {
+      throw new HttpProblem(400, 'VALIDATION_FAILED', `${problem.field}: ${problem.problem}`, [problem]);
+    }
+    const result = await states.initializeJob({
+      requestId: this.identityOf(contractId, requestId),
+      contractId,
+      contractRequestId: requestId,
+      raffleId,
+      source,
+      prizeXlm: prizeXlm ?? null,
+      priorityLevel: priorityOf({ prizeXlm, flag: priority }, thresholds),
+      requestedAt: submission.requestedAt ?? new Date(clock.now()),
+      requestedAtLedger: submission.requestedAtLedger ?? null,
+      oracleKey: oracleKey(),
+    });
+    if (result.kind === 'enqueued') wake();
+    return result;
+  }
+
+  /** Requests of one contract are told apart by their id; those of many by both. */
+  identityOf(contractId: string, requestId: string): string {
+    return this.#deps.contract.interfaceName === 'receive_randomness'
+      ? requestId
+      : `${contractId}:${requestId}`;
+  }
+
+  async find(requestId: string): Promise<RequestView> {
+    const job = await this.#deps.jobs.find(requestId);
+    if (job === null) throw notFound(`randomness request ${requestId}`);
+    return requestView(job);
+  }
+
+  /**
+   * The raffle's number is part of what was signed: one that isn't given is looked up, never left out.
+   * @throws HttpProblem 400 where it can't be.
+   */
+  async verify(query: VerifyQuery): Promise<RandomnessVerdict> {
+    const job = await this.#deps.jobs.find(query.requestId);
+    const raffleId = query.raffleId !== undefined ? query.raffleId : job?.raffleId;
+    if (raffleId === undefined) {
+      throw new HttpProblem(
+        400,
+        'VALIDATION_FAILED',
+        'raffleId: the request is not known here, so its raffle is needed',
+        [{ field: 'raffleId', problem: 'is needed for a request that is not known here' }],
+      );
+    }
+    return this.#deps.generator.verify({
+      contractId: query.contractId ?? job?.contractId ?? this.#deps.contractId,
+      requestId: job?.contractRequestId ?? query.requestId,
+      raffleId,
+      proof: query.proof,
+      ...(query.seed === undefined ? {} : { seed: query.seed }),
+      ...(query.publicKey === undefined ? {} : { publicKey: query.publicKey }),
+    });
+  }
+}

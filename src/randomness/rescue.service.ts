@@ -1,0 +1,256 @@
+import { randomUUID } from 'node:crypto';
+import type { Clock } from '../platform/clock';
+import type { Logger } from '../platform/logger';
+import type { JobHandler } from '../worker/job-handler';
+import type { AuditData, AuditEvent } from './audit-chain';
+import type { AuditTrail } from './audit-trail';
+import type { RaffleContract, RaffleView } from './contracts/raffle-contract';
+import type { JobStateManager } from './job-state-manager';
+import type { LeaseRunner } from './lease-runner';
+import type { RandomnessDeadLetters } from './randomness-dead-letters';
+import type { RandomnessGenerator } from './randomness-generator';
+import type { RandomnessJob, StoredRandomnessJob } from './randomness-job.model';
+import type { RandomnessJobs } from './randomness-jobs.repository';
+import { jobStates, randomnessLifecycle } from './randomness-lifecycle';
+import type { RandomnessService } from './randomness.service';
+import { type DrawReport, reportDraw } from './stuck-report';
+
+/** Who did it and why; both are stored for good. */
+export interface Operator {
+  operator: string;
+  reason: string;
+}
+
+export type RescueResult =
+  | { kind: 'done'; message: string; details: AuditData }
+  /** It would be wrong to do it; nothing was changed. */
+  | { kind: 'refused'; message: string }
+  | { kind: 'not_found'; message: string };
+
+export interface ForceSubmitRequest {
+  raffleId: number | null;
+  requestId: string;
+  prizeXlm?: number;
+}
+
+/** What a rescue would do. */
+export interface RescuePreview {
+  requestId: string;
+  raffleId: number | null;
+  jobId: string | null;
+  state: string | null;
+  phase: string | null;
+  contractId: string;
+  contractStatus: RaffleView['status'] | 'unknown';
+  prizeXlm: number | null;
+  method: string;
+  sourceAccount: string;
+}
+
+export interface RescueServiceDeps {
+  jobs: RandomnessJobs;
+  states: JobStateManager;
+  service: RandomnessService;
+  deadLetters: RandomnessDeadLetters;
+  runner: LeaseRunner;
+  handler: JobHandler<RandomnessJob>;
+  generator: RandomnessGenerator;
+  contract: RaffleContract;
+  contractId: string;
+  audit: AuditTrail;
+  latestLedger: (signal: AbortSignal) => Promise<number>;
+  clock: Clock;
+  logger: Logger;
+}
+
+const READ_TIMEOUT_MS = 15_000;
+const LIST_LIMIT = 500;
+const HELD = 'a worker holds the job right now, or it is over: look again shortly';
+
+/**
+ * What an operator may do to a job. Each goes through the job's own lease or a guarded transition, so that a rescue and the
+ * queue can't both deliver, and each is written to the audit trail whatever it came to.
+ */
+export class RescueService {
+  readonly #deps: RescueServiceDeps;
+
+  constructor(deps: RescueServiceDeps) {
+    this.#deps = deps;
+  }
+
+  /** By request id, or by the id of the queue's document. */
+  find(id: string): Promise<StoredRandomnessJob | null> {
+    return this.#deps.jobs.findByAnyId(id);
+  }
+
+  async preview(request: ForceSubmitRequest): Promise<RescuePreview> {
+    const { service, generator, contractId } = this.#deps;
+    const job = await this.#deps.jobs.find(service.identityOf(contractId, request.requestId));
+    const facts = job ?? { contractId, contractRequestId: request.requestId, raffleId: request.raffleId };
+    const view = await this.#view(facts);
+    const prizeXlm = view?.prizeXlm ?? request.prizeXlm ?? job?.prizeXlm ?? null;
+    return {
+      requestId: job?.requestId ?? service.identityOf(contractId, request.requestId),
+      raffleId: facts.raffleId,
+      jobId: job?._id.toHexString() ?? null,
+      state: job?.currentState ?? null,
+      phase: job?.phase ?? null,
+      contractId: facts.contractId,
+      contractStatus: view?.status ?? 'unknown',
+      prizeXlm,
+      method: job?.randomness?.method ?? generator.methodFor(prizeXlm),
+      sourceAccount: generator.publicKey().address,
+    };
+  }
+
+  /** Sends a dead job back to work, with fresh attempts and its old priority. */
+  reEnqueue(id: string, operator: Operator): Promise<RescueResult> {
+    return this.#logged('rescue_re_enqueue', id, operator, async (job) => {
+      if (job === null) return notFound(id);
+      const over = await this.#refusalIfOver(job);
+      if (over !== null) return over;
+      const replayed = await this.#deps.deadLetters.replay(
+        job._id.toHexString(),
+        {},
+        `Re-enqueued by ${operator.operator}: ${operator.reason}`,
+      );
+      if (replayed.kind === 'not_found') return notFound(id);
+      if (replayed.kind === 'not_dead') {
+        return {
+          kind: 'refused',
+          message: `the job is ${job.currentState}, not dead: there is nothing to re-enqueue`,
+        };
+      }
+      return { kind: 'done', message: 'the job is queued again', details: { replays: replayed.job.replays } };
+    });
+  }
+
+  /** Delivers now, from this process, under the job's lease. Makes the job where there is none. */
+  forceSubmit(request: ForceSubmitRequest, operator: Operator, signal?: AbortSignal): Promise<RescueResult> {
+    const { service, contractId } = this.#deps;
+    const id = service.identityOf(contractId, request.requestId);
+    return this.#logged('rescue_force_submit', id, operator, async () => {
+      const { job } = await service.ensureJob({
+        requestId: request.requestId,
+        raffleId: request.raffleId,
+        source: 'operator',
+        priority: 'critical',
+        ...(request.prizeXlm === undefined ? {} : { prizeXlm: request.prizeXlm }),
+      });
+      const over = await this.#refusalIfOver(job);
+      if (over !== null) return over;
+      const jobId = job._id.toHexString();
+      if (job.phase === 'dead') {
+        await this.#deps.deadLetters.replay(jobId, {}, `Forced by ${operator.operator}: ${operator.reason}`);
+      }
+      const run = await this.#deps.runner.run(jobId, this.#deps.handler, signal);
+      if (run.kind === 'not_available') return { kind: 'refused', message: HELD };
+      const { currentState = 'unknown', txHash = null, ledger = null, lastError = null } = run.job ?? {};
+      const details = { state: currentState, txHash, ledger, lastError };
+      return currentState === 'confirmed'
+        ? { kind: 'done', message: 'the randomness is on chain', details }
+        : {
+            kind: 'refused',
+            message: `not delivered: the job is ${currentState}${lastError === null ? '' : ` (${lastError})`}`,
+          };
+    });
+  }
+
+  /** Gives up a job that waits. One that a worker holds is left to it. */
+  forceFail(id: string, { operator, reason }: Operator): Promise<RescueResult> {
+    return this.#logged('rescue_force_fail', id, { operator, reason }, async (job) => {
+      if (job === null) return notFound(id);
+      if (randomnessLifecycle.isTerminal(job.currentState)) {
+        return { kind: 'refused', message: `the job is ${job.currentState} already` };
+      }
+      const message = `given up by ${operator}: ${reason}`;
+      const run = await this.#deps.runner.run(job._id.toHexString(), (claimed) =>
+        Promise.resolve(
+          this.#deps.states.giveUp({ lease: claimed.lease, job: claimed.job }, 'FORCE_FAILED', message),
+        ),
+      );
+      return run.kind === 'ran' && run.outcome === 'dead'
+        ? {
+            kind: 'done',
+            message: 'the job has failed',
+            details: { state: run.job?.currentState ?? 'unknown' },
+          }
+        : { kind: 'refused', message: HELD };
+    });
+  }
+
+  async listFailed(): Promise<StoredRandomnessJob[]> {
+    return this.#list(['failed', 'dead-lettered']);
+  }
+
+  async listAll(): Promise<StoredRandomnessJob[]> {
+    return this.#list(jobStates);
+  }
+
+  /** Open jobs, each with how late it is. Raffles are asked one by one; the report is for people. */
+  async reportOpen(): Promise<DrawReport[]> {
+    const { latestLedger, clock } = this.#deps;
+    const open = await this.#list(jobStates.filter((state) => !randomnessLifecycle.isTerminal(state)));
+    const currentLedger = await latestLedger(AbortSignal.timeout(READ_TIMEOUT_MS)).catch(() => null);
+    const reports: DrawReport[] = [];
+    for (const job of open) {
+      const view = await this.#view(job);
+      reports.push(
+        reportDraw(job, { nowMs: clock.now(), currentLedger, contractStatus: view?.status ?? 'unknown' }),
+      );
+    }
+    return reports;
+  }
+
+  async #list(states: readonly (typeof jobStates)[number][]): Promise<StoredRandomnessJob[]> {
+    const pages = await Promise.all(states.map((state) => this.#deps.jobs.pageByState(state, LIST_LIMIT)));
+    return pages.flatMap(({ jobs }) => jobs);
+  }
+
+  async #refusalIfOver(job: StoredRandomnessJob): Promise<RescueResult | null> {
+    const view = await this.#view(job);
+    if (view?.status !== 'finalized' && view?.status !== 'cancelled') return null;
+    return { kind: 'refused', message: `the raffle is ${view.status}` };
+  }
+
+  /** Null when the network can't be asked: a rescue must stay possible then. */
+  async #view(job: Parameters<RaffleContract['view']>[0]): Promise<RaffleView | null> {
+    try {
+      return await this.#deps.contract.view(job, AbortSignal.timeout(READ_TIMEOUT_MS));
+    } catch (error) {
+      this.#deps.logger.warn({ err: error }, 'the raffle could not be read');
+      return null;
+    }
+  }
+
+  async #logged(
+    event: AuditEvent,
+    id: string,
+    { operator, reason }: Operator,
+    act: (job: StoredRandomnessJob | null) => Promise<RescueResult>,
+  ): Promise<RescueResult> {
+    const job = await this.find(id);
+    const entry = (result: string, details: AuditData) =>
+      this.#deps.audit.append({
+        event,
+        eventKey: `${event}:${randomUUID()}`,
+        requestId: job?.requestId ?? id,
+        raffleId: job?.raffleId ?? null,
+        data: { operator, reason, result, ...details },
+      });
+    try {
+      const result = await act(job);
+      await entry(result.kind, result.kind === 'done' ? result.details : { message: result.message });
+      this.#deps.logger.warn(
+        { event, id, operator, reason, result: result.kind },
+        `rescue: ${result.message}`,
+      );
+      return result;
+    } catch (error) {
+      await entry('error', { message: error instanceof Error ? error.message : String(error) });
+      throw error;
+    }
+  }
+}
+
+const notFound = (id: string): RescueResult => ({ kind: 'not_found', message: `there is no job ${id}` });

@@ -1,0 +1,59 @@
+import type { Logger } from '../platform/logger';
+import type { RaffleContract } from './contracts/raffle-contract';
+import type { GlobalSlots } from './global-slots';
+import type { MetricsCache } from './metrics-cache';
+import type { OracleKeyring } from './oracle-keyring';
+
+export interface UpkeepDeps {
+  keyring: OracleKeyring;
+  contract: RaffleContract;
+  contractId: string;
+  metricsCache: MetricsCache;
+  globalSlots: GlobalSlots | null;
+  logger: Logger;
+}
+
+const KEY_CHECK_INTERVAL_MS = 86_400_000;
+const INTERFACE_CHECK_TIMEOUT_MS = 30_000;
+
+/** Checks what can only be checked at run time, and warns. None of it keeps the process from starting: all of it may mend itself. */
+export function startUpkeep(deps: UpkeepDeps): () => Promise<void> {
+  const stopping = new AbortController();
+  deps.keyring.checkAge();
+  const keyCheck = setInterval(() => deps.keyring.checkAge(), KEY_CHECK_INTERVAL_MS).unref();
+  const checks = Promise.allSettled([checkInterface(deps, stopping.signal), warmMetrics(deps)]);
+  return async () => {
+    clearInterval(keyCheck);
+    stopping.abort();
+    deps.globalSlots?.close();
+    await checks;
+  };
+}
+
+async function checkInterface(
+  { contract, contractId, logger }: UpkeepDeps,
+  stopping: AbortSignal,
+): Promise<void> {
+  const signal = AbortSignal.any([stopping, AbortSignal.timeout(INTERFACE_CHECK_TIMEOUT_MS)]);
+  const facts = { contractId, interfaceName: contract.interfaceName };
+  try {
+    const check = await contract.checkInterface(contractId, signal);
+    if (check.kind === 'present') logger.info(facts, 'the raffle contract has the function that delivers');
+    else
+      logger.error(
+        { ...facts, problem: check.problem },
+        'RAFFLE_CONTRACT_INTERFACE does not fit RAFFLE_CONTRACT_ID',
+      );
+  } catch (error) {
+    if (!stopping.aborted) logger.warn({ ...facts, err: error }, 'the raffle contract could not be checked');
+  }
+}
+
+/** So that nobody waits for the first count. */
+async function warmMetrics({ metricsCache, logger }: UpkeepDeps): Promise<void> {
+  try {
+    await metricsCache.refresh();
+  } catch (error) {
+    logger.warn({ err: error }, 'the figures of the randomness queue could not be counted');
+  }
+}

@@ -1,0 +1,114 @@
+import type { StoredRandomnessJob } from './randomness-job.model';
+import type { StateTransition } from './randomness-lifecycle';
+
+export interface JobListItem {
+  requestId: string;
+  raffleId: number | null;
+  currentState: string;
+  attemptCount: number;
+  /** ISO 8601, as all times. */
+  createdAt: string;
+  updatedAt: string;
+  lastError: string | null;
+  txHash: string | null;
+  ledger: number | null;
+  transitionCount: number;
+}
+
+export interface TransitionView {
+  from: string;
+  to: string;
+  timestamp: string;
+  reason: string | null;
+  attemptNumber: number | null;
+}
+
+export interface DeadLetterItem extends Pick<
+  JobListItem,
+  'requestId' | 'raffleId' | 'attemptCount' | 'createdAt' | 'updatedAt' | 'lastError'
+> {
+  transitions: TransitionView[];
+}
+
+export interface RequestView extends JobListItem {
+  contractId: string;
+  priority: number;
+  prizeAmount: number | null;
+  requestedAt: string;
+  slaBreached: boolean;
+  transitions: TransitionView[];
+  /** Once it is on chain. Before that, whoever knew the seed would know the winner. */
+  randomness: {
+    method: string;
+    messageVersion: number;
+    seed: string;
+    proof: string;
+    publicKey: string;
+  } | null;
+}
+
+export function jobListItem(job: StoredRandomnessJob): JobListItem {
+  const { requestId, raffleId, currentState, attemptCount, lastError, txHash, ledger } = job;
+  return {
+    requestId,
+    raffleId,
+    currentState,
+    attemptCount,
+    createdAt: job.enqueuedAt.toISOString(),
+    updatedAt: job.updatedAt.toISOString(),
+    lastError,
+    txHash,
+    ledger,
+    transitionCount: job.transitions.length,
+  };
+}
+
+export function deadLetterItem(job: StoredRandomnessJob): DeadLetterItem {
+  const { requestId, raffleId, attemptCount, createdAt, updatedAt, lastError } = jobListItem(job);
+  return {
+    requestId,
+    raffleId,
+    attemptCount,
+    createdAt,
+    updatedAt,
+    lastError,
+    transitions: job.transitions.map(transitionView),
+  };
+}
+
+export function requestView(job: StoredRandomnessJob): RequestView {
+  const delivered = job.currentState === 'confirmed' ? job.randomness : null;
+  return {
+    ...jobListItem(job),
+    contractId: job.contractId,
+    priority: job.priorityLevel,
+    prizeAmount: job.prizeXlm,
+    requestedAt: job.requestedAt.toISOString(),
+    slaBreached: job.slaBreached,
+    transitions: job.transitions.map(transitionView),
+    randomness:
+      delivered === null
+        ? null
+        : {
+            method: delivered.method,
+            messageVersion: delivered.messageVersion,
+            seed: delivered.seed,
+            proof: delivered.proof,
+            publicKey: delivered.oracleKey,
+          },
+  };
+}
+
+const transitionView = ({
+  fromState,
+  toState,
+  timestamp,
+  reason,
+  attemptNumber,
+}: StateTransition): TransitionView => ({
+  from: fromState,
+  to: toState,
+  timestamp: timestamp.toISOString(),
+  reason: reason ?? null,
+  attemptNumber: attemptNumber ?? null,
+});
