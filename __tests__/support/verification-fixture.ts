@@ -170,6 +170,14 @@ export async function verificationFixture({ leaseMs = 60_000, maxAttempts = 3 } 
       const request = await queue.find(requestId);
       await model.collection.updateOne({ _id: request?._id }, { $set: { 'lease.expiresAt': new Date(0) } });
     },
+    /** Empties the database; indexes stay. Quicker than another one. */
+    async clear(): Promise<void> {
+      const names = ['verificationRequestEvents', 'verificationJobs', 'manifestChecks', 'deadLetteredRequests'];
+      await Promise.all(names.map((name) => database.connection.collection(name).deleteMany({})));
+      chain.certificates.clear();
+      chain.submissions.clear();
+      chain.signed.length = 0;
+    },
     async close(): Promise<void> {
       await gateway.stop();
       await database.close();

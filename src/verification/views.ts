@@ -50,8 +50,12 @@ function lastErrorOf(request: StoredVerificationRequest) {
 }
 
 export function jobView(job: VerificationJob) {
-  const { _id, epoch: _epoch, generation: _generation, ...shown } = job;
-  return { id: _id.toHexString(), ...shown };
+  const { _id, epoch: _epoch, generation: _generation, timeline, ...shown } = job;
+  return {
+    id: _id.toHexString(),
+    ...shown,
+    timeline: timeline.map(({ stage, at, actor, reason, txHash }) => ({ stage, at, actor, reason, txHash })),
+  };
 }
 
 export type JobView = ReturnType<typeof jobView>;

@@ -76,7 +76,7 @@ describe('the IPFS gateway client', () => {
     ['timeout', true, silent],
     ['timeout', true, stalled],
     ['empty_body', true, status(204)],
-    ['integrity_mismatch', false, ((_request, response) => response.end('other bytes')) as Answer],
+    ['integrity_mismatch', false, (_request, response) => response.end('other bytes')],
   ])('fails with %s (retryable: %s)', async (reason, retryable, answer) => {
     const cid = await stub.put(`for ${reason} ${Math.random()}`);
     stub.script(cid, answer);
