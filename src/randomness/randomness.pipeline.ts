@@ -12,6 +12,7 @@ import type { DeadLetterRepository } from '../queue/dead-letters';
 import type { RetryPolicy } from '../queue/retry-policy';
 import { type Signer, signerFromSecret } from '../stellar/keys';
 import type { ContractReader, TransactionSubmitter } from '../stellar/submission';
+import type { JobHandler } from '../worker/job-handler';
 import { type WorkSource, workSource } from '../worker/work-source';
 import { AuditTrail } from './audit-trail';
 import { ProvideRandomnessContract } from './contracts/provide-randomness.contract';
@@ -42,14 +43,10 @@ import { RandomnessService } from './randomness.service';
 import { RescueService } from './rescue.service';
 import { startUpkeep } from './upkeep';
 
-type OwnSettings = {
-  [Name in keyof typeof randomnessSettings]: z.infer<(typeof randomnessSettings)[Name]>;
-};
-
 /** Under the names of their variables, so that the parsed configuration is one. */
-export interface RandomnessPipelineSettings extends OwnSettings {
-  STELLAR_NETWORK_PASSPHRASE: string;
-}
+export type RandomnessPipelineSettings = Readonly<z.infer<z.ZodObject<typeof randomnessSettings>>> & {
+  readonly STELLAR_NETWORK_PASSPHRASE: string;
+};
 
 export interface RandomnessPipelineDeps {
   connection: Connection;
@@ -83,6 +80,8 @@ export interface RandomnessPipeline {
   readonly projector: RandomnessDeadLetters;
   readonly rescue: RescueService;
   readonly audit: AuditTrail;
+  /** What a lane does with a job. */
+  readonly handler: JobHandler<RandomnessJob>;
   readonly work: readonly WorkSource[];
   readonly eventHandlers: readonly EventHandler[];
   ensureIndexes(): Promise<void>;
@@ -219,6 +218,7 @@ export function createRandomnessPipeline(deps: RandomnessPipelineDeps): Randomne
       logger,
     }),
     audit,
+    handler,
     work: [
       workSource<RandomnessJob>({
         pipeline: PIPELINE,
