@@ -124,7 +124,10 @@ export function fromScVal(value: xdr.ScVal, depth = 0): ContractValue {
 export function decodeContractValue(base64: string): ContractValue {
   let value: xdr.ScVal;
   try {
-    value = xdr.ScVal.fromXDR(base64, 'base64');
+    const bytes = Buffer.from(base64, 'base64');
+    // Node's decoder stops without a word at what is no base64.
+    if (bytes.toString('base64') !== base64) throw new TypeError('not canonical base64');
+    value = xdr.ScVal.fromXDR(bytes);
   } catch (error) {
     throw malformed(error);
   }

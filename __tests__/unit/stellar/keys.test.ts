@@ -1,0 +1,55 @@
+import { Keypair, StrKey } from '@stellar/stellar-sdk';
+import { PermanentError } from '../../../src/platform/errors';
+import {
+  accountAddress,
+  deriveChannelSigners,
+  isAccountAddress,
+  networkIdHash,
+  rawPublicKey,
+  signerFromSecret,
+  verifySignature,
+} from '../../../src/stellar/keys';
+
+describe('keys', () => {
+  const keypair = Keypair.fromRawEd25519Seed(Buffer.alloc(32, 7));
+
+  it('sign exactly the bytes they are given', async () => {
+    const signer = signerFromSecret(keypair.secret());
+    const bytes = new Uint8Array(32).fill(1);
+    const signature = await signer.sign(bytes);
+
+    expect(signature).toEqual(new Uint8Array(keypair.sign(Buffer.from(bytes))));
+    expect(verifySignature(signer.publicKey, bytes, signature)).toBe(true);
+    expect(verifySignature(signer.publicKey, new Uint8Array(32).fill(2), signature)).toBe(false);
+    expect(verifySignature('GARBAGE', bytes, signature)).toBe(false);
+    expect(verifySignature(signer.publicKey, bytes, signature.slice(1))).toBe(false);
+  });
+
+  it('do not quote a secret that is wrong', () => {
+    const wrong = `${keypair.secret().slice(0, 55)}A`;
+    const attempt = (): unknown => signerFromSecret(wrong);
+    expect(attempt).toThrow(PermanentError);
+    expect(attempt).not.toThrow(wrong);
+  });
+
+  it('translate between addresses and raw keys', () => {
+    expect(rawPublicKey(keypair.publicKey())).toEqual(new Uint8Array(keypair.rawPublicKey()));
+    expect(accountAddress(rawPublicKey(keypair.publicKey()))).toBe(keypair.publicKey());
+    expect(isAccountAddress(keypair.publicKey())).toBe(true);
+    expect(isAccountAddress(StrKey.encodeContract(Buffer.alloc(32)))).toBe(false);
+    expect(() => rawPublicKey(keypair.publicKey().toLowerCase())).toThrow(PermanentError);
+  });
+
+  it('derive the same channel accounts in every process, others on another network', () => {
+    const derive = (network: string, count: number): string[] =>
+      deriveChannelSigners(keypair.secret(), network, count).map((signer) => signer.publicKey);
+    expect(derive('one', 3)).toEqual(derive('one', 5).slice(0, 3));
+    expect(new Set([...derive('one', 3), ...derive('two', 3), keypair.publicKey()]).size).toBe(7);
+  });
+
+  it('hash the passphrase to the network id', () => {
+    expect(Buffer.from(networkIdHash('Test SDF Network ; September 2015')).toString('hex')).toBe(
+      'cee0302d59844d32bdca915c8203dd44b33fbb7edc19051ea37abedf28ecd472',
+    );
+  });
+});
