@@ -9,6 +9,7 @@ import { ensureIndexes } from './platform/database/indexes';
 import type { Logger } from './platform/logger';
 import { deadLetterModel } from './queue/dead-letter.model';
 import { DeadLetterRepository } from './queue/dead-letters';
+import { createRandomnessPipeline } from './randomness/randomness.pipeline';
 import { createStellarLayer, type StellarLayer } from './stellar/stellar-layer';
 import { createVerificationPipeline } from './verification/verification.pipeline';
 import { workerHeartbeatModel } from './worker/worker-heartbeat.model';
@@ -34,7 +35,7 @@ interface Foundation {
   pipelines: ReturnType<typeof createPipelines>;
 }
 
-/** The pipelines, a line each. */
+/** The pipelines, a line each. One that is not configured is null. */
 function createPipelines({
   config,
   logger,
@@ -48,11 +49,14 @@ function createPipelines({
     signer: stellar.oracle,
     submitter: stellar.submitter,
     reader: stellar.reader,
+    latestLedger: (signal: AbortSignal) => stellar.events.getLatestLedger(signal),
     deadLetters,
     requireApiKey: requireApiKey(config.API_KEYS),
     logger,
   };
-  return [createVerificationPipeline(shared)];
+  return [createVerificationPipeline(shared), createRandomnessPipeline(shared)].filter(
+    (pipeline) => pipeline !== null,
+  );
 }
 
 /** @throws whatever keeps this process from starting: no database, an index that can't be made, a port in use. */

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { baseSettings } from './settings/base.settings';
 import { crossChecks } from './settings/cross-checks';
 import { httpSettings } from './settings/http.settings';
+import { randomnessSettings } from './settings/randomness.settings';
 import { stellarSettings } from './settings/stellar.settings';
 import { verificationSettings } from './settings/verification.settings';
 import { workerSettings } from './settings/worker.settings';
@@ -12,6 +13,7 @@ export const settingGroups: readonly { title: string; settings: Record<string, z
   { title: 'HTTP API', settings: httpSettings },
   { title: 'Workers', settings: workerSettings },
   { title: 'Verification', settings: verificationSettings },
+  { title: 'Randomness', settings: randomnessSettings },
   { title: 'Stellar', settings: stellarSettings },
 ];
 
@@ -20,6 +22,7 @@ const schema = z.object({
   ...httpSettings,
   ...workerSettings,
   ...verificationSettings,
+  ...randomnessSettings,
   ...stellarSettings,
 });
 
