@@ -13,8 +13,8 @@ import { isDocument, isNumeric, toNumber } from '../bson/values';
 import { badValue, CommandError } from '../errors';
 import { toRegExp } from '../query/operators';
 import { ACCUMULATORS } from './accumulators';
-import type { Operator } from './typed-operators';
-import { TYPED_OPERATORS } from './typed-operators';
+import type { EvaluationScope, Operator } from './typed-operators';
+import { accumulate, TYPED_OPERATORS } from './typed-operators';
 
 export type Evaluate = (document: Document) => Value;
 
@@ -39,6 +39,27 @@ function plain(value: Value): Value {
   return Array.isArray(value) ? value.map(plain) : value;
 }
 
+/** Operators of one argument, which may be given as a list of one. */
+const UNARY = new Set([
+  '$isArray', '$reverseArray', '$objectToArray', '$arrayToObject', '$allElementsTrue', '$anyElementTrue', '$toUpper', '$toLower',
+  '$strLenCP', '$strLenBytes', '$sqrt', '$exp', '$ln', '$log10', '$year', '$month', '$dayOfMonth', '$dayOfWeek', '$dayOfYear',
+  '$hour', '$minute', '$second', '$millisecond', '$week', '$isoWeek', '$isoWeekYear', '$isoDayOfWeek', '$first', '$last',
+]); // prettier-ignore
+
+function unwrapped(operator: Operator): Operator {
+  return (object, expression, options) =>
+    operator(
+      object,
+      Array.isArray(expression) && expression.length === 1 ? (expression[0] as unknown) : expression,
+      options,
+    );
+}
+
+function adapt(name: string, operator: Operator): Operator {
+  const adapted = TAKES_EXPRESSIONS.has(name) ? operator : withPlainNumbers(operator);
+  return UNARY.has(name) ? unwrapped(adapted) : adapted;
+}
+
 /** Gives an operator of mingo's its arguments evaluated and with plain numbers, the only ones it can reckon with. */
 function withPlainNumbers(operator: Operator): Operator {
   return (object, expression, options) => {
@@ -54,42 +75,22 @@ function withPlainNumbers(operator: Operator): Operator {
   };
 }
 
-/** What mingo makes of options before it evaluates with them: they carry the document that `$$ROOT` and field paths start at. */
-interface Scope extends Options {
-  readonly local: { readonly root?: unknown };
-  update(locals: { root: unknown }): Scope;
-}
-
-function overGroup(name: string): (items: unknown[], expression: unknown, options: Options) => Value {
-  return (items, expression, options) => {
-    const accumulator = ACCUMULATORS[name]?.();
-    const scope = options as Scope;
-    const { root } = scope.local;
-    for (const item of items) {
-      accumulator?.add(
-        (expression === null ? item : evalExpr(item, expression, scope.update({ root: item }))) as Value,
-      );
-    }
-    scope.update({ root });
-    return accumulator?.result();
-  };
-}
-
 const named = (operators: object): [string, Operator][] => Object.entries(operators) as [string, Operator][];
 
 const operators: AnyObject = {
   expression: {
-    ...Object.fromEntries(
-      named(expressions).map(([name, operator]) => [
-        name,
-        TAKES_EXPRESSIONS.has(name) ? operator : withPlainNumbers(operator),
-      ]),
-    ),
+    ...Object.fromEntries(named(expressions).map(([name, operator]) => [name, adapt(name, operator)])),
     ...TYPED_OPERATORS,
   },
   accumulator: {
     ...accumulators,
-    ...Object.fromEntries(Object.keys(ACCUMULATORS).map((name) => [name, overGroup(name)])),
+    ...Object.fromEntries(
+      Object.keys(ACCUMULATORS).map((name) => [
+        name,
+        (items: unknown[], expression: unknown, options: Options): Value =>
+          accumulate(name, items, expression, options),
+      ]),
+    ),
   },
   pipeline: pipelines,
   projection: projections,
@@ -133,17 +134,18 @@ export function prepare(expression: Value, environment: Environment): unknown {
   return Object.fromEntries(entries.map(([name, each]) => [name, prepare(each, environment)]));
 }
 
-export function scopeFor(environment: Environment): Options & Scope {
+export function scopeFor(environment: Environment): EvaluationScope {
   const options: Options = {
     idKey: '_id',
     processingMode: ProcessingMode.CLONE_OFF,
     useStrictMode: true,
-    scriptEnabled: false,
+    // What mingo makes $setWindowFields of; it runs no code that comes from a client.
+    scriptEnabled: true,
     failOnError: true,
     context,
     variables: environment.variables,
   };
-  return evalExpr({}, { $scope: 1 }, options) as Scope;
+  return (evalExpr({}, { $scope: 1 }, options) as EvaluationScope).update({ root: undefined });
 }
 
 /** What mingo refuses is the client's mistake. */

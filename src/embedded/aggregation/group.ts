@@ -1,8 +1,8 @@
 import * as accumulators from 'mingo/operators/accumulator';
 import type { Options } from 'mingo/types';
 import { keyOf } from '../bson/compare';
-import type { Document, Value } from '../bson/values';
-import { isDocument } from '../bson/values';
+import type { Document, NumericValue, Value } from '../bson/values';
+import { double, isDocument, isNumeric, toNumber } from '../bson/values';
 import { CommandError } from '../errors';
 import type { Scope } from '../scope';
 import type { Accumulator } from './accumulators';
@@ -35,12 +35,43 @@ function collecting(operator: GroupOperator, expression: Value, scope: Scope): C
   };
 }
 
+/** `$percentile` and `$median`: the least value that so large a part of the group does not exceed. */
+function percentile(argument: Value, scope: Scope): Column['start'] {
+  if (!isDocument(argument)) throw new CommandError(7429703, 'specification must be an object');
+  const input = scope.evaluator(argument.input);
+  const wanted = argument.p === undefined ? 0.5 : scope.evaluator(argument.p)({});
+  const parts = Array.isArray(wanted) ? wanted : [wanted];
+  if (!parts.every((part) => isNumeric(part) && toNumber(part) >= 0 && toNumber(part) <= 1)) {
+    throw new CommandError(7750301, "'p' must be an array of numbers from [0.0, 1.0]");
+  }
+  return () => {
+    const numbers: number[] = [];
+    return {
+      add: (document) => {
+        const value = input(document);
+        if (isNumeric(value)) numbers.push(toNumber(value));
+      },
+      result: () => {
+        numbers.sort((a, b) => a - b);
+        const values = parts.map((part): Value => {
+          const rank = Math.max(1, Math.ceil(toNumber(part as NumericValue) * numbers.length));
+          const value = numbers[rank - 1];
+          return value === undefined ? null : double(value);
+        });
+        return Array.isArray(wanted) ? values : (values[0] ?? null);
+      },
+    };
+  };
+}
+
 function columnOf(name: string, specification: Value, scope: Scope): Column {
   const [entry, ...others] = isDocument(specification) ? Object.entries(specification) : [];
   if (!entry || others.length > 0) {
     throw new CommandError(40234, `The field '${name}' must be an accumulator object`);
   }
   const [operator, expression] = entry;
+  if (operator === '$percentile' || operator === '$median')
+    return { name, start: percentile(expression, scope) };
   const make = ACCUMULATORS[operator];
   if (!make) {
     const known = (accumulators as unknown as Record<string, GroupOperator | undefined>)[operator];

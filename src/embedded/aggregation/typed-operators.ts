@@ -165,6 +165,8 @@ function logical(accept: (values: boolean[]) => boolean): Operator {
 /** `{ $max: ['$a', '$b'] }` and `{ $max: '$list' }`: one accumulator over values instead of documents. */
 function accumulating(name: string): Operator {
   return (object, expression, options) => {
+    // Given a whole group, mingo means the accumulator of that name.
+    if (Array.isArray(object)) return accumulate(name, object, expression, options);
     const values = argumentsOf(object, expression, options);
     const [only] = values;
     const items = values.length === 1 && Array.isArray(only) ? only : values;
@@ -172,6 +174,26 @@ function accumulating(name: string): Operator {
     for (const each of items) accumulator?.add(each);
     return accumulator?.result();
   };
+}
+
+/** What mingo makes of options before it evaluates with them: they carry the document that `$$ROOT` and field paths start at. */
+export interface EvaluationScope extends Options {
+  readonly local: { readonly root?: unknown };
+  update(locals: { root: unknown }): EvaluationScope;
+}
+
+/** Folds an expression over documents, or the values themselves for none. */
+export function accumulate(name: string, items: unknown[], expression: unknown, options: Options): Value {
+  const accumulator = ACCUMULATORS[name]?.();
+  const scope = options as EvaluationScope;
+  const { root } = scope.local;
+  for (const item of items) {
+    const value: unknown =
+      expression === null ? item : evalExpr(item, expression, scope.update({ root: item }));
+    accumulator?.add(value as Value);
+  }
+  scope.update({ root });
+  return accumulator?.result();
 }
 
 const sortArray: Operator = (object, expression, options) => {
@@ -241,4 +263,12 @@ export const TYPED_OPERATORS: Readonly<Record<string, Operator>> = {
   $min: accumulating('$min'),
   $max: accumulating('$max'),
   $sortArray: sortArray,
+  $size: (object, expression, options) => {
+    const [array] = argumentsOf(object, expression, options);
+    if (Array.isArray(array)) return array.length;
+    throw new CommandError(
+      17124,
+      `The argument to $size must be an array, but was of type: ${bsonTypeName(array)}`,
+    );
+  },
 };

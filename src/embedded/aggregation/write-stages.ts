@@ -5,6 +5,7 @@ import { select } from '../query/execution';
 import { selectionOf } from '../query/selection';
 import { requireStorable, withId } from '../storage/storable';
 import type { Scope } from '../scope';
+import { formatValue } from '../storage/format-value';
 import { Collection } from '../storage/collection';
 import type { Namespace, Store } from '../storage/store';
 import { namespaceOf } from '../storage/store';
@@ -44,6 +45,16 @@ export function out(documents: Iterable<Document>, argument: Value, { store, db 
 const WHEN_NOT_MATCHED = ['insert', 'discard', 'fail'];
 const WHEN_MATCHED = ['replace', 'keepExisting', 'merge', 'fail'];
 
+function duplicateOf(existing: Document, on: readonly string[], namespace: string): CommandError {
+  const keyValue = Object.fromEntries(on.map((path) => [path, field(existing, path) ?? null]));
+  const keyPattern = Object.fromEntries(on.map((path) => [path, 1]));
+  return new CommandError(
+    11000,
+    `PlanExecutor error during aggregation :: caused by :: E11000 duplicate key error collection: ${namespace} dup key: ${formatValue(keyValue)}`,
+    { keyPattern, keyValue },
+  );
+}
+
 function mergeInto(
   whenMatched: Value,
   existing: Document,
@@ -60,10 +71,8 @@ function mergeInto(
       return { ...incoming, _id: existing._id };
     case 'merge':
       return { ...existing, ...incoming, _id: existing._id };
-    case 'keepExisting':
-      return existing;
     default:
-      throw new CommandError(11000, '$merge found a matching document and whenMatched is fail');
+      return existing;
   }
 }
 
@@ -93,6 +102,7 @@ export function merge(documents: Iterable<Document>, argument: Value, target: Wr
     const incoming = withId(document);
     const filter = Object.fromEntries(paths.map((path) => [path, { $eq: field(incoming, path) ?? null }]));
     const [record] = select(selectionOf(collection, { filter, limit: 1 }, target.scope));
+    if (record && whenMatched === 'fail') throw duplicateOf(record.document, paths, collection.namespace);
     if (record) {
       const bindings = isDocument(variables)
         ? Object.fromEntries(

@@ -123,7 +123,7 @@ export function mapNumber(value: NumericValue, change: (value: number) => number
       return change(toNumber(value)) + 0;
     case 'long': {
       const changed = change(Number(value));
-      return Number.isSafeInteger(changed) ? BigInt(changed) : (value as bigint);
+      return Number.isSafeInteger(changed) ? BigInt(changed) : value;
     }
     case 'double':
       return double(change(toNumber(value)));

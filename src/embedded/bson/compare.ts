@@ -1,5 +1,5 @@
-import type { Binary, BSONSymbol } from 'mongodb';
-import { BSONRegExp, Code, Decimal128, Double, Timestamp } from 'mongodb';
+import type { Binary, BSONSymbol, Code, Timestamp } from 'mongodb';
+import { BSONRegExp, Decimal128, Double } from 'mongodb';
 import { RANK } from './ranks';
 import type { Document, NumericValue, ObjectId, Value } from './values';
 import { at, rankOf, toNumber } from './values';
@@ -218,7 +218,7 @@ export function keyOf(value: Value): string {
       return `r${rank}${JSON.stringify(textOf(value as BSONRegExp | Code))}`;
     case RANK.codeWithScope: {
       const code = value as Code;
-      return `c${JSON.stringify(code.code)}${keyOf(code.scope as Document)}`;
+      return `c${JSON.stringify(code.code)}${keyOf(code.scope)}`;
     }
     default:
       return `_${rank}`;

@@ -222,7 +222,7 @@ export class BsonWriter {
     const start = this.#at;
     this.int32(0);
     this.#string(value.code);
-    this.document(value.scope as Document);
+    this.document(value.scope);
     this.setInt32(this.#at - start, start);
   }
 }

@@ -16,7 +16,7 @@ import {
 import { collectionStatistics } from './statistics';
 
 /** The stages that stand at the start of a pipeline and make its documents themselves. */
-function sourceFor({ engine, scope, connectionId }: Request) {
+function sourceFor({ engine, scope, body, connectionId }: Request) {
   return (
     name: string,
     argument: Value,
@@ -43,7 +43,8 @@ function sourceFor({ engine, scope, connectionId }: Request) {
         ];
       case '$listLocalSessions':
       case '$listSessions':
-        return [];
+        // Sessions aren't kept: the one that asks is the only one known.
+        return isDocument(body.lsid) ? [{ _id: body.lsid, lastUse: scope.now }] : [];
       case '$collStats':
         return namespace
           ? [collectionStatistics(engine, namespace, isDocument(argument) ? argument : {})]

@@ -120,8 +120,7 @@ export const listDatabases: Command = ({ engine, body, scope }) => {
     .databaseNames()
     .map((name): Document => ({ name, sizeOnDisk: 0n, empty: engine.store.collectionsOf(name).size === 0 }))
     .filter(test);
-  if (flagIn(body, 'nameOnly'))
-    return { databases: databases.map(({ name }) => ({ name: name as Value })), ok: 1 };
+  if (flagIn(body, 'nameOnly')) return { databases: databases.map(({ name }) => ({ name: name })), ok: 1 };
   return { databases, totalSize: 0n, totalSizeMb: 0n, ok: 1 };
 };
 

@@ -66,10 +66,6 @@ export function upsert(
 }
 
 function runUpdate(request: Request, namespace: Namespace, statement: Document): Outcome {
-  const unknown = Object.keys(statement).find((name) => !KNOWN_FIELDS.has(name));
-  if (unknown !== undefined) {
-    throw new CommandError(40415, `BSON field 'update.updates.${unknown}' is an unknown field.`);
-  }
   const filter = documentIn(statement, 'q');
   const scope = request.scope.with({
     filter,
@@ -99,12 +95,22 @@ function runUpdate(request: Request, namespace: Namespace, statement: Document):
   return outcome;
 }
 
+function requireKnownFields(statement: Document): void {
+  const unknown = Object.keys(statement).find((name) => !KNOWN_FIELDS.has(name));
+  if (unknown !== undefined) {
+    throw new CommandError(40415, `BSON field 'update.updates.${unknown}' is an unknown field.`);
+  }
+}
+
 export const update: Command = (request) => {
   const { body } = request;
   const namespace = namespaceIn(request);
   let [n, nModified] = [0, 0];
   const upserted: Document[] = [];
-  const errors = runStatements(documentsIn(body, 'updates'), body.ordered !== false, (statement, index) => {
+  const statements = documentsIn(body, 'updates');
+  // A server that doesn't know a field refuses the whole command before it carries out any of it.
+  statements.forEach(requireKnownFields);
+  const errors = runStatements(statements, body.ordered !== false, (statement, index) => {
     const { matched, modified, upsertedId } = runUpdate(request, namespace, statement);
     n += upsertedId === undefined ? matched : 1;
     nModified += modified;
