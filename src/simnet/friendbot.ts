@@ -28,11 +28,11 @@ export const serveFriendbot = async (
   );
   // Nobody else would close the ledger that the caller waits for.
   if (closesByHand) ledger.close();
-  const { frame, ledger: sequence } = await landed;
+  const { hash, envelopeXdr, ledger: sequence } = await landed;
   sendJson(response, 200, {
     successful: true,
-    hash: frame.hash,
+    hash,
     ledger: sequence,
-    envelope_xdr: frame.envelope.toXDR('base64'),
+    envelope_xdr: envelopeXdr,
   });
 };

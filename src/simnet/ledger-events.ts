@@ -1,15 +1,15 @@
-import { StrKey } from '@stellar/stellar-sdk';
-import type { xdr } from '@stellar/stellar-sdk';
+import { StrKey, xdr } from '@stellar/stellar-sdk';
 import { eventId } from './event-id';
 import type { AppliedTransaction, StoredEvent } from './ledger-history';
 
 const storedEvent = (
   applied: AppliedTransaction,
-  event: xdr.ContractEvent,
+  eventXdr: string,
   transactionIndex: number,
   eventIndex: number,
 ): StoredEvent => {
-  const { ledger, closeTimeSeconds, successful, frame } = applied;
+  const { ledger, closeTimeSeconds, successful, hash } = applied;
+  const event = xdr.ContractEvent.fromXDR(eventXdr, 'base64');
   const body = event.body().v0();
   const contractId = event.contractId();
   return {
@@ -22,14 +22,14 @@ const storedEvent = (
     inSuccessfulContractCall: successful,
     topics: body.topics().map((topic) => topic.toXDR('base64')),
     value: body.data().toXDR('base64'),
-    txHash: frame.hash,
+    txHash: hash,
   };
 };
 
 /** The events of one ledger in the order of their ids. Fees are taken before all transactions: position 0. */
 export const eventsOfLedger = (applied: AppliedTransaction[]): StoredEvent[] => [
-  ...applied.map((entry, index) => storedEvent(entry, entry.feeEvent, 0, index)),
+  ...applied.map((entry, index) => storedEvent(entry, entry.feeEventXdr, 0, index)),
   ...applied.flatMap((entry) =>
-    entry.contractEvents.map((event, index) => storedEvent(entry, event, entry.applicationOrder, index)),
+    entry.contractEventsXdr.map((event, index) => storedEvent(entry, event, entry.applicationOrder, index)),
   ),
 ];

@@ -1,6 +1,5 @@
 import type { xdr } from '@stellar/stellar-sdk';
 import type { StoredRecord, StateKey, StateRecord } from './state';
-import type { TransactionFrame } from './transaction-frame';
 
 export interface LedgerRecord {
   sequence: number;
@@ -20,20 +19,34 @@ export interface EntryChange {
   after: StateRecord;
 }
 
-/** A transaction that is in a ledger, successful or not. */
+/**
+ * A transaction that is in a ledger, successful or not. XDR rests as base64: decoded it takes ten times the memory,
+ * and most of it is never asked for.
+ */
 export interface AppliedTransaction {
-  frame: TransactionFrame;
+  hash: string;
+  /** Of what a fee bump wraps. */
+  innerHash?: string;
+  source: string;
+  feeSource: string;
+  sequence: bigint;
+  operations: string[];
+  isSoroban: boolean;
   ledger: number;
   closeTimeSeconds: number;
   /** From 1, as the node counts. */
   applicationOrder: number;
   successful: boolean;
+  /** Stroops. */
   feeCharged: bigint;
-  result: xdr.TransactionResult;
+  /** Stroops per operation paid for inclusion. */
+  inclusionRate: bigint;
+  envelopeXdr: string;
+  resultXdr: string;
   returnValue?: xdr.ScVal;
-  contractEvents: xdr.ContractEvent[];
-  feeEvent: xdr.ContractEvent;
-  diagnosticEvents: xdr.DiagnosticEvent[];
+  contractEventsXdr: string[];
+  feeEventXdr: string;
+  diagnosticEventsXdr: string[];
   changes: EntryChange[];
 }
 
@@ -75,8 +88,8 @@ export class LedgerHistory {
   append(record: LedgerRecord, events: StoredEvent[]): void {
     this.ledgers.push(record);
     for (const applied of record.transactions) {
-      this.byHash.set(applied.frame.hash, applied);
-      if (applied.frame.innerHash) this.byHash.set(applied.frame.innerHash, applied);
+      this.byHash.set(applied.hash, applied);
+      if (applied.innerHash) this.byHash.set(applied.innerHash, applied);
     }
     for (const event of events) this.eventLog.push(event);
   }

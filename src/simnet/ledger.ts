@@ -137,7 +137,7 @@ export class Ledger {
     fromQueue: number,
   ): LedgerRecord {
     const digest = createHash('sha256').update(`${previousHash}:${info.sequence}:${info.closeTimeSeconds}`);
-    for (const { frame } of transactions) digest.update(frame.hash);
+    for (const { hash } of transactions) digest.update(hash);
     const record: LedgerRecord = {
       ...info,
       previousHash,
@@ -150,44 +150,54 @@ export class Ledger {
   }
 
   private apply(frame: TransactionFrame, info: LedgerInfo, applicationOrder: number): AppliedTransaction {
-    const feeCharged = this.chargeFee(frame, info);
+    const fee = this.chargeFee(frame, info);
     const overlay = new StateOverlay(this.state, info.sequence);
     const outcome = applyOperations(frame, overlay, info, this.host);
     const changes = outcome.successful ? overlay.changes() : [];
     if (outcome.successful) this.commit(overlay);
+    const feeEvent = contractEventOf(
+      this.feeContract,
+      [toVal.symbol('fee'), toVal.address(frame.feeSource)],
+      toVal.i128(fee.charged),
+    );
     return {
-      frame,
+      hash: frame.hash,
+      ...(frame.innerHash && { innerHash: frame.innerHash }),
+      source: frame.source,
+      feeSource: frame.feeSource,
+      sequence: frame.sequence,
+      operations: frame.operations.map(({ type }) => type),
+      isSoroban: frame.isSoroban,
       ledger: info.sequence,
       closeTimeSeconds: info.closeTimeSeconds,
       applicationOrder,
       successful: outcome.successful,
-      feeCharged,
-      result: ledgerResult(frame, feeCharged, outcome.successful, outcome.results),
+      feeCharged: fee.charged,
+      inclusionRate: fee.inclusion / frame.feeOperations,
+      envelopeXdr: frame.envelope.toXDR('base64'),
+      resultXdr: ledgerResult(frame, fee.charged, outcome.successful, outcome.results).toXDR('base64'),
       ...(outcome.successful && outcome.returnValue && { returnValue: outcome.returnValue }),
-      contractEvents: outcome.successful ? outcome.events : [],
-      feeEvent: contractEventOf(
-        this.feeContract,
-        [toVal.symbol('fee'), toVal.address(frame.feeSource)],
-        toVal.i128(feeCharged),
-      ),
-      diagnosticEvents: outcome.diagnosticEvents,
+      contractEventsXdr: outcome.successful ? outcome.events.map((event) => event.toXDR('base64')) : [],
+      feeEventXdr: feeEvent.toXDR('base64'),
+      diagnosticEventsXdr: outcome.diagnosticEvents.map((event) => event.toXDR('base64')),
       changes,
     };
   }
 
   /** Takes the fee and uses the sequence number up, whatever becomes of the operations. */
-  private chargeFee(frame: TransactionFrame, info: LedgerInfo): bigint {
+  private chargeFee(frame: TransactionFrame, info: LedgerInfo): { charged: bigint; inclusion: bigint } {
     const surge = this.surgeFeeRate();
-    const inclusion = (surge > baseFeeStroops ? surge : baseFeeStroops) * frame.feeOperations;
+    const going = (surge > baseFeeStroops ? surge : baseFeeStroops) * frame.feeOperations;
+    const inclusion = going < frame.inclusionFee ? going : frame.inclusionFee;
     const resources = frame.sorobanData ? minimumResourceFee(frame.sorobanData.resources()) : 0n;
-    const fee = (inclusion < frame.inclusionFee ? inclusion : frame.inclusionFee) + resources;
+    const charged = inclusion + resources;
     const overlay = new StateOverlay(this.state, info.sequence);
     const payer = overlay.account(frame.feeSource);
-    if (payer) overlay.write({ ...payer, balance: payer.balance - fee });
+    if (payer) overlay.write({ ...payer, balance: payer.balance - charged });
     const source = overlay.account(frame.source);
     if (source) overlay.write({ ...source, sequence: frame.sequence });
     this.commit(overlay);
-    return fee;
+    return { charged, inclusion };
   }
 
   private commit(overlay: StateOverlay): void {

@@ -166,8 +166,8 @@ export class NetworkActions {
     });
     const applied = await this.ledger.submitSystem(this.genesis.admin, operation);
     if (!applied.successful || !applied.returnValue) {
-      throw new Error(`${functionName} failed: ${applied.result.toXDR('base64')}`);
+      throw new Error(`${functionName} failed: ${applied.resultXdr}`);
     }
-    return { txHash: applied.frame.hash, ledger: applied.ledger, returned: applied.returnValue };
+    return { txHash: applied.hash, ledger: applied.ledger, returned: applied.returnValue };
   }
 }

@@ -60,19 +60,25 @@ export interface ObservedStats {
   faultsByKind: Record<string, number>;
 }
 
+/** Event names as they stand in topics: comparing text spares decoding every event. */
+const topicXdr = (name: string): string => toVal.symbol(name).toXDR('base64');
+const mintedTopic = topicXdr(certificateMintedTopic);
+const instanceReceivedTopic = topicXdr('randomness_received');
+
 /** Reads the truth from the ledger itself: what is there, not what anybody says they sent. */
 export class Observer {
   private readonly minted: MintedCertificate[] = [];
   private readonly delivered: RaffleDelivery[] = [];
+  private readonly raffleReceivedTopic: string;
 
   constructor(
     private readonly ledger: Ledger,
     private readonly contracts: ContractIds,
     private readonly counters: SimnetStats,
     private readonly faults: FaultEngine,
-    /** Event name of the contract with many raffles. */
-    private readonly raffleReceivedTopic: string,
+    raffleReceivedName: string,
   ) {
+    this.raffleReceivedTopic = topicXdr(raffleReceivedName);
     ledger.onClose((record, dropped) => {
       counters.dropped += dropped.length;
       this.note(record);
@@ -90,16 +96,16 @@ export class Observer {
   }
 
   transactions(): ObservedTransaction[] {
-    return this.ledger.history.transactions().map(({ frame, successful, feeCharged, ledger }) => ({
-      hash: frame.hash,
-      ...(frame.innerHash && { innerHash: frame.innerHash }),
-      source: frame.source,
-      feeSource: frame.feeSource,
-      sequence: frame.sequence.toString(),
-      successful,
-      feeCharged: feeCharged.toString(),
-      ledger,
-      operations: frame.operations.map(({ type }) => type),
+    return this.ledger.history.transactions().map((applied) => ({
+      hash: applied.hash,
+      ...(applied.innerHash && { innerHash: applied.innerHash }),
+      source: applied.source,
+      feeSource: applied.feeSource,
+      sequence: applied.sequence.toString(),
+      successful: applied.successful,
+      feeCharged: applied.feeCharged.toString(),
+      ledger: applied.ledger,
+      operations: applied.operations,
     }));
   }
 
@@ -127,19 +133,19 @@ export class Observer {
   private note(record: LedgerRecord): void {
     if (record.fromQueue > 0) this.counters.includedPerLedger[record.sequence] = record.fromQueue;
     for (const event of eventsOf(this.ledger, record)) {
-      const topic = topicOf(event, 0);
-      if (event.contractId === this.contracts.provenance && topic === certificateMintedTopic) {
+      const name = event.topics[0];
+      if (event.contractId === this.contracts.provenance && name === mintedTopic) {
         this.minted.push(this.certificateOf(event));
-      } else if (topic === this.raffleReceivedTopic && event.contractId === this.contracts.raffle) {
+      } else if (event.contractId === this.contracts.raffle && name === this.raffleReceivedTopic) {
         this.delivered.push(raffleDelivery(event));
-      } else if (topic === 'randomness_received') {
+      } else if (name === instanceReceivedTopic) {
         this.delivered.push(instanceDelivery(event));
       }
     }
   }
 
   private certificateOf(event: StoredEvent): MintedCertificate {
-    const certificateId = topicOf(event, 2) as bigint;
+    const certificateId = fromVal.u64(xdr.ScVal.fromXDR(event.topics[2] ?? '', 'base64'));
     const key = storageKey('Certificate', toVal.u64(certificateId));
     const record = this.ledger.state.read(
       contractDataKey(this.contracts.provenance, key, 'persistent'),
@@ -197,11 +203,6 @@ const instanceDelivery = (event: StoredEvent): RaffleDelivery => {
     txHash: event.txHash,
     ledger: event.ledger,
   };
-};
-
-const topicOf = (event: StoredEvent, index: number): unknown => {
-  const topic = event.topics[index];
-  return topic === undefined ? undefined : scValToNative(xdr.ScVal.fromXDR(topic, 'base64'));
 };
 
 const eventsOf = (ledger: Ledger, { sequence }: LedgerRecord): Iterable<StoredEvent> =>

@@ -17,22 +17,32 @@ const changesOf = (changes: EntryChange[], ledger: number): xdr.LedgerEntryChang
     ];
   });
 
-export const feeTransactionEvent = (event: xdr.ContractEvent): xdr.TransactionEvent =>
-  new xdr.TransactionEvent({ stage: xdr.TransactionEventStage.transactionEventStageBeforeAllTxes(), event });
+/** The fee as an event of the transaction: it is taken before all transactions of the ledger. */
+export const feeTransactionEvent = ({ feeEventXdr }: AppliedTransaction): xdr.TransactionEvent =>
+  new xdr.TransactionEvent({
+    stage: xdr.TransactionEventStage.transactionEventStageBeforeAllTxes(),
+    event: xdr.ContractEvent.fromXDR(feeEventXdr, 'base64'),
+  });
+
+const contractEvents = ({ contractEventsXdr }: AppliedTransaction): xdr.ContractEvent[] =>
+  contractEventsXdr.map((event) => xdr.ContractEvent.fromXDR(event, 'base64'));
+
+const diagnosticEvents = ({ diagnosticEventsXdr }: AppliedTransaction): xdr.DiagnosticEvent[] =>
+  diagnosticEventsXdr.map((event) => xdr.DiagnosticEvent.fromXDR(event, 'base64'));
 
 const metaV3 = (applied: AppliedTransaction): xdr.TransactionMeta => {
-  const { returnValue, contractEvents, diagnosticEvents } = applied;
+  const { returnValue } = applied;
   const meta = new xdr.TransactionMetaV3({
     ext: extensionPoint,
     txChangesBefore: [],
     operations: operationChanges(applied).map((changes) => new xdr.OperationMeta({ changes })),
     txChangesAfter: [],
-    sorobanMeta: applied.frame.isSoroban
+    sorobanMeta: applied.isSoroban
       ? new xdr.SorobanTransactionMeta({
           ext: new xdr.SorobanTransactionMetaExt(0),
-          events: contractEvents,
+          events: contractEvents(applied),
           returnValue: returnValue ?? xdr.ScVal.scvVoid(),
-          diagnosticEvents,
+          diagnosticEvents: diagnosticEvents(applied),
         })
       : null,
   });
@@ -40,35 +50,39 @@ const metaV3 = (applied: AppliedTransaction): xdr.TransactionMeta => {
 };
 
 const metaV4 = (applied: AppliedTransaction): xdr.TransactionMeta => {
-  const { returnValue, contractEvents, diagnosticEvents, feeEvent } = applied;
+  const { returnValue } = applied;
   const meta = new xdr.TransactionMetaV4({
     ext: extensionPoint,
     txChangesBefore: [],
     operations: operationChanges(applied).map(
       (changes, index) =>
-        new xdr.OperationMetaV2({ ext: extensionPoint, changes, events: index === 0 ? contractEvents : [] }),
+        new xdr.OperationMetaV2({
+          ext: extensionPoint,
+          changes,
+          events: index === 0 ? contractEvents(applied) : [],
+        }),
     ),
     txChangesAfter: [],
-    sorobanMeta: applied.frame.isSoroban
+    sorobanMeta: applied.isSoroban
       ? new xdr.SorobanTransactionMetaV2({
           ext: new xdr.SorobanTransactionMetaExt(0),
           returnValue: returnValue ?? null,
         })
       : null,
-    events: [feeTransactionEvent(feeEvent)],
-    diagnosticEvents,
+    events: [feeTransactionEvent(applied)],
+    diagnosticEvents: diagnosticEvents(applied),
   });
   return new xdr.TransactionMeta(4, meta);
 };
 
 /** One list of changes an operation; the ledger keeps them for the transaction, so the first carries all. */
 const operationChanges = ({
-  frame,
+  operations,
   changes,
   ledger,
   successful,
 }: AppliedTransaction): xdr.LedgerEntryChange[][] =>
-  successful ? frame.operations.map((_, index) => (index === 0 ? changesOf(changes, ledger) : [])) : [];
+  successful ? operations.map((_, index) => (index === 0 ? changesOf(changes, ledger) : [])) : [];
 
 export const transactionMeta = (applied: AppliedTransaction, version: MetaVersion): xdr.TransactionMeta =>
   version === 3 ? metaV3(applied) : metaV4(applied);

@@ -3,6 +3,7 @@ import {
   Account,
   Asset,
   Keypair as Keypairs,
+  rpc,
   Operation,
   TransactionBuilder,
   xdr,
@@ -210,7 +211,8 @@ describe('admission to the transaction queue, by the rules of stellar-core', () 
     const byInner = await bench.server.getTransaction(inner.hash().toString('hex'));
     expect(byOuter).toMatchObject({ status: 'SUCCESS', feeBump: true });
     expect(byInner).toMatchObject({ status: 'SUCCESS', feeBump: true });
-    if (byOuter.status !== 'SUCCESS' || byInner.status !== 'SUCCESS') throw new Error('not landed');
+    const { SUCCESS } = rpc.Api.GetTransactionStatus;
+    if (byOuter.status !== SUCCESS || byInner.status !== SUCCESS) throw new Error('not landed');
     expect(byInner.envelopeXdr.toXDR('base64')).toBe(byOuter.envelopeXdr.toXDR('base64'));
     const pair = byOuter.resultXdr.result().innerResultPair();
     expect(pair.transactionHash().toString('hex')).toBe(inner.hash().toString('hex'));

@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { nativeToScVal, scValToNative, xdr } from '@stellar/stellar-sdk';
+import { endOfLedger } from '../../../src/simnet/event-id';
 import { Bench } from './support';
 
 interface Page {
@@ -89,13 +90,13 @@ describe('getEvents', () => {
           seen.push(...next.events.map(({ id }) => id));
           const isFull = next.events.length === limit;
           // A full page ends at its last event, any other at the last position of the last ledger.
-          expect(next.cursor).toBe(isFull ? next.events.at(-1)!.id : '0000004337916968959-4294967295');
+          expect(next.cursor).toBe(isFull ? next.events.at(-1)!.id : endOfLedger(bench.net.latestLedger));
           if (!isFull) break;
           next = await page({ filters: filters(), pagination: { limit, cursor: next.cursor } });
         }
         expect(seen).toEqual(sorted);
       }),
-      { numRuns: 12 },
+      { numRuns: 5, examples: [[1], [131]] },
     );
   });
 

@@ -1,16 +1,8 @@
-import type { AppliedTransaction } from '../ledger-history';
-import { minimumResourceFee } from '../resource-fee';
 import type { RpcMethod } from './rpc-context';
 
 /** Ledgers that the node looks back, as stellar-rpc does by default. */
 const classicWindow = 10;
 const sorobanWindow = 50;
-
-/** Stroops per operation that a transaction paid for inclusion. */
-const paidRate = ({ frame, feeCharged }: AppliedTransaction): bigint => {
-  const resources = frame.sorobanData ? minimumResourceFee(frame.sorobanData.resources()) : 0n;
-  return (feeCharged - resources) / frame.feeOperations;
-};
 
 const percentiles = [10, 20, 30, 40, 50, 60, 70, 80, 90, 95, 99];
 
@@ -40,7 +32,11 @@ export const getFeeStats: RpcMethod = (_params, { view, ledger }) => {
     const latest = view.latest.sequence;
     for (let sequence = latest; sequence > latest - count; sequence -= 1) {
       const transactions = ledger.history.at(sequence)?.transactions ?? [];
-      fees.push(...transactions.filter(({ frame }) => frame.isSoroban === isSoroban).map(paidRate));
+      fees.push(
+        ...transactions
+          .filter((applied) => applied.isSoroban === isSoroban)
+          .map(({ inclusionRate }) => inclusionRate),
+      );
     }
     return fees;
   };

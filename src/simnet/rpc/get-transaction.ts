@@ -9,21 +9,18 @@ const paramsSchema = z.object({ hash: z.string() });
 
 /** The fields that getTransaction and getTransactions share. */
 export const transactionInfo = (applied: AppliedTransaction, metaVersion: MetaVersion) => {
-  const { frame, diagnosticEvents, contractEvents, feeEvent } = applied;
+  const { diagnosticEventsXdr, contractEventsXdr } = applied;
   return {
     status: applied.successful ? 'SUCCESS' : 'FAILED',
     applicationOrder: applied.applicationOrder,
-    feeBump: frame.feeBump !== undefined,
-    envelopeXdr: frame.envelope.toXDR('base64'),
-    resultXdr: applied.result.toXDR('base64'),
+    feeBump: applied.innerHash !== undefined,
+    envelopeXdr: applied.envelopeXdr,
+    resultXdr: applied.resultXdr,
     resultMetaXdr: transactionMeta(applied, metaVersion).toXDR('base64'),
-    ...(diagnosticEvents.length > 0 && {
-      diagnosticEventsXdr: diagnosticEvents.map((event) => event.toXDR('base64')),
-    }),
+    ...(diagnosticEventsXdr.length > 0 && { diagnosticEventsXdr }),
     events: {
-      transactionEventsXdr: [feeTransactionEvent(feeEvent).toXDR('base64')],
-      ...(applied.successful &&
-        frame.isSoroban && { contractEventsXdr: [contractEvents.map((event) => event.toXDR('base64'))] }),
+      transactionEventsXdr: [feeTransactionEvent(applied).toXDR('base64')],
+      ...(applied.successful && applied.isSoroban && { contractEventsXdr: [contractEventsXdr] }),
     },
     ledger: applied.ledger,
   };

@@ -42,7 +42,7 @@ export const getTransactions: RpcMethod = (params, { view, ledger, metaVersion }
       if (position <= last || found.length >= limit) continue;
       found.push({
         ...transactionInfo(applied, metaVersion),
-        txHash: applied.frame.hash,
+        txHash: applied.hash,
         createdAt: applied.closeTimeSeconds,
       });
       last = position;
