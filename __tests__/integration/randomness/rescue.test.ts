@@ -1,0 +1,210 @@
+import { TransientError } from '../../../src/platform/errors';
+import { makeWorkerId } from '../../../src/platform/ids';
+import { onlyJob } from '../../../src/queue/mongo-worker-queue';
+import { openRandomness, type RandomnessFixture } from '../../support/randomness-fixture';
+import { until } from '../../support/worker-fixture';
+
+const operator = { operator: 'ops', reason: 'fees went up' };
+let world: RandomnessFixture;
+let next = 1;
+beforeAll(async () => {
+  world = await openRandomness({ QUEUE_MAX_RETRIES: '2' });
+});
+afterAll(() => world.close());
+
+async function dead(
+  more: Parameters<RandomnessFixture['submit']>[2] = {},
+): Promise<{ id: string; raffle: number }> {
+  const raffle = next++;
+  const id = `req-${raffle}`;
+  world.chain.drawing(raffle);
+  await world.submit(id, raffle, more);
+  for (let attempt = 1; attempt <= 2; attempt++) {
+    world.chain.scripts.prepare.push(new TransientError('INSUFFICIENT_FEE', 'insufficient fee'));
+    await world.tryOnce(id);
+  }
+  await world.pipeline.projector.projectPending();
+  return { id, raffle };
+}
+
+describe('re-enqueue', () => {
+  it('starts a new life with the old seed, priority and history', async () => {
+    const { id } = await dead({ priority: 'high' });
+    const before = await world.job(id);
+    expect(await world.pipeline.rescue.reEnqueue(id, operator)).toMatchObject({ kind: 'done' });
+    const after = await world.job(id);
+    expect(after).toMatchObject({
+      currentState: 'queued',
+      phase: 'ready',
+      attempts: 0,
+      attemptCount: 0,
+      priorityLevel: 1,
+      replays: 1,
+      randomness: before.randomness,
+    });
+    expect(after.transitions.at(-1)).toMatchObject({ reason: 'Re-enqueued by ops: fees went up' });
+    expect(after.transitions.length).toBe(before.transitions.length + 1);
+    expect(await world.tryOnce(id)).toMatchObject({ outcome: 'completed' });
+    expect((await world.job(id)).currentState).toBe('confirmed');
+    const { rows } = await world.pipeline.audit.page({ requestId: id, rescueOnly: true, limit: 5 });
+    expect(rows).toMatchObject([{ event: 'rescue_re_enqueue', data: { ...operator, result: 'done' } }]);
+  });
+
+  it('replays once of two at the same time', async () => {
+    const { id } = await dead();
+    const results = await Promise.all([1, 2, 3].map(() => world.pipeline.rescue.reEnqueue(id, operator)));
+    expect(results.map(({ kind }) => kind).sort()).toEqual(['done', 'refused', 'refused']);
+    expect((await world.job(id)).replays).toBe(1);
+  });
+
+  it('is refused for a raffle that is over, and for a job that is not dead', async () => {
+    const { id, raffle } = await dead();
+    world.chain.raffles.get(raffle)!.status = 'CANCELLED';
+    expect(await world.pipeline.rescue.reEnqueue(id, operator)).toEqual({
+      kind: 'refused',
+      message: 'the raffle is cancelled',
+    });
+    world.chain.drawing(900);
+    await world.submit('alive', 900);
+    expect(await world.pipeline.rescue.reEnqueue('alive', operator)).toMatchObject({ kind: 'refused' });
+    expect(await world.pipeline.rescue.reEnqueue('nobody', operator)).toMatchObject({ kind: 'not_found' });
+  });
+});
+
+describe('force-submit', () => {
+  it('delivers a dead job at once, and one that nobody ever queued', async () => {
+    const { id, raffle } = await dead();
+    expect(
+      await world.pipeline.rescue.forceSubmit({ requestId: id, raffleId: raffle }, operator),
+    ).toMatchObject({
+      kind: 'done',
+      details: { state: 'confirmed' },
+    });
+    world.chain.drawing(901);
+    expect(
+      await world.pipeline.rescue.forceSubmit(
+        { requestId: 'never-seen', raffleId: 901, prizeXlm: 5 },
+        operator,
+      ),
+    ).toMatchObject({ kind: 'done' });
+    expect(await world.job('never-seen')).toMatchObject({
+      currentState: 'confirmed',
+      source: 'operator',
+      priorityLevel: 1,
+    });
+    expect(world.chain.raffles.get(901)?.seed).toBeDefined();
+  });
+
+  it('and the queue never both deliver', async () => {
+    world.chain.drawing(902);
+    await world.submit('contended', 902);
+    const before = world.chain.built.length;
+    const results = await Promise.all([
+      world.tryOnce('contended'),
+      world.pipeline.rescue.forceSubmit({ requestId: 'contended', raffleId: 902 }, operator),
+      world.tryOnce('contended'),
+      world.pipeline.rescue.forceSubmit({ requestId: 'contended', raffleId: 902 }, operator),
+    ]);
+    expect(results.filter(({ kind }) => kind === 'ran' || kind === 'done')).toHaveLength(1);
+    expect(world.chain.built.length - before).toBe(1);
+  });
+
+  it('leaves a job to the worker that holds it', async () => {
+    world.chain.drawing(903);
+    await world.submit('held', 903);
+    const job = await world.job('held');
+    await world.pipeline.queue.claim({ workerId: makeWorkerId(), lane: 0 }, onlyJob(job._id.toHexString()));
+    const rescue = world.pipeline.rescue;
+    expect(await rescue.forceSubmit({ requestId: 'held', raffleId: 903 }, operator)).toMatchObject({
+      kind: 'refused',
+    });
+    expect(await rescue.forceFail('held', operator)).toMatchObject({ kind: 'refused' });
+    expect(await world.job('held')).toMatchObject({ phase: 'leased', currentState: 'queued' });
+  });
+
+  it('says what it would do, before', async () => {
+    world.chain.drawing(904, 600);
+    expect(await world.pipeline.rescue.preview({ requestId: 'preview', raffleId: 904 })).toMatchObject({
+      method: 'VRF',
+      contractStatus: 'drawing',
+      prizeXlm: 600,
+      jobId: null,
+      sourceAccount: expect.stringMatching(/^G/),
+    });
+    expect(await world.pipeline.rescue.find('preview')).toBeNull();
+  });
+});
+
+describe('force-fail', () => {
+  it('ends a waiting job, from queued and from retrying', async () => {
+    world.chain.drawing(905);
+    world.chain.drawing(906);
+    await world.submit('give-up', 905);
+    await world.submit('give-up-retrying', 906);
+    world.chain.scripts.prepare.push(new TransientError('RPC_UNAVAILABLE', 'down'));
+    await world.tryOnce('give-up-retrying');
+    for (const id of ['give-up', 'give-up-retrying']) {
+      expect(await world.pipeline.rescue.forceFail(id, operator)).toMatchObject({ kind: 'done' });
+      await world.pipeline.projector.projectPending();
+      expect(await world.job(id)).toMatchObject({
+        currentState: 'failed',
+        phase: 'dead',
+        lastError: 'given up by ops: fees went up',
+      });
+      expect(await world.pipeline.rescue.forceFail(id, operator)).toMatchObject({ kind: 'refused' });
+    }
+    expect((await world.path('give-up-retrying')).slice(-2)).toEqual(['generating', 'failed']);
+  });
+});
+
+describe('the stuck report', () => {
+  it('tells late jobs from those that are in time', async () => {
+    world.chain.drawing(907);
+    world.chain.drawing(908);
+    await world.pipeline.service.submit({
+      requestId: 'stuck-by-ledgers',
+      raffleId: 907,
+      source: 'event',
+      requestedAtLedger: world.chain.ledger - 100,
+    });
+    await world.submit('in-time', 908);
+    const reports = await world.pipeline.rescue.reportOpen();
+    const byId = Object.fromEntries(reports.map((report) => [report.requestId, report]));
+    expect(byId['stuck-by-ledgers']).toMatchObject({
+      status: 'stuck',
+      contractStatus: 'drawing',
+      queueState: 'queued (ready)',
+      ledgerRange: { lagLedgers: 100 },
+    });
+    expect(byId['in-time']).toMatchObject({ status: 'pending', signals: [] });
+  });
+});
+
+describe('a worker that dies', () => {
+  it.each([
+    ['queued', [], ['failed']],
+    ['generating', ['generating'], ['generating', 'retrying', 'dead-lettered']],
+  ] as const)(
+    'in %s until the attempts are spent leaves a dead letter in a legal state',
+    async (state, steps, path) => {
+      const own = await openRandomness({ QUEUE_MAX_RETRIES: '1', QUEUE_LEASE_MS: '1000' });
+      try {
+        await own.submit('x', 1);
+        const claim = await own.pipeline.queue.claim({ workerId: makeWorkerId(), lane: 0 });
+        if (claim.kind === 'empty') throw new Error('no job');
+        for (const step of steps) await own.pipeline.states.transitionState(claim.claimed, step);
+        expect((await own.job('x')).currentState).toBe(state);
+        await until('the lease is swept', async () => {
+          await own.pipeline.queue.tidy();
+          return (await own.job('x')).phase === 'dead';
+        });
+        await own.pipeline.projector.projectPending();
+        expect(await own.path('x')).toEqual(path);
+        const { rows } = await own.pipeline.audit.page({ limit: 5 });
+        expect(rows).toMatchObject([{ event: 'abandoned', data: { code: 'WORKER_DIED' } }]);
+      } finally {
+        await own.close();
+      }
+    },
+  );
+});

@@ -1,0 +1,268 @@
+import express, { type Express } from 'express';
+import request from 'supertest';
+import { requireApiKey } from '../../../src/http/api-key';
+import { answerErrors, unknownRoute } from '../../../src/http/errors';
+import { silentLogger } from '../../../src/platform/logger';
+import { TransientError } from '../../../src/platform/errors';
+import { createRandomnessPipeline } from '../../../src/randomness/randomness.pipeline';
+import { jobStates } from '../../../src/randomness/randomness-lifecycle';
+import {
+  openPipeline,
+  openRandomness,
+  randomnessSettingsFor,
+  type RandomnessFixture,
+} from '../../support/randomness-fixture';
+import { until } from '../../support/worker-fixture';
+
+const apiKey = 'key-for-tests-0123456789';
+let world: RandomnessFixture;
+let app: Express;
+
+beforeAll(async () => {
+  world = await openRandomness({ QUEUE_MAX_RETRIES: '1' });
+  const pipeline = await openPipeline(world.connection, {
+    submitter: world.chain,
+    reader: world.chain,
+    latestLedger: () => Promise.resolve(world.chain.ledger),
+    settings: randomnessSettingsFor({ QUEUE_MAX_RETRIES: '1' }),
+    requireApiKey: requireApiKey([apiKey]),
+  });
+  app = express();
+  app.use(express.json());
+  app.use(pipeline.basePath, pipeline.router);
+  app.use(unknownRoute);
+  app.use(answerErrors(silentLogger()));
+});
+afterAll(() => world.close());
+
+const post = (path: string, body: object) => request(app).post(path).set('x-api-key', apiKey).send(body);
+
+describe('requests', () => {
+  it('take a key, answer 202, and the same id again gives the first one', async () => {
+    world.chain.drawing(456);
+    const body = { requestId: 'req-123', raffleId: 456, prizeAmount: 20_000 };
+    expect((await request(app).post('/api/v1/randomness/requests').send(body)).status).toBe(401);
+    const first = await post('/api/v1/randomness/requests', body);
+    expect(first.status).toBe(202);
+    expect(first.body).toEqual({
+      success: true,
+      data: { requestId: 'req-123', state: 'queued', alreadyThere: false },
+    });
+    const second = await post('/api/v1/randomness/requests', { ...body, prizeAmount: 1 });
+    expect(second.body.data.alreadyThere).toBe(true);
+  });
+
+  test.each([
+    [{ raffleId: 1 }, ['requestId']],
+    [{ requestId: 'x y', raffleId: -1 }, ['requestId', 'raffleId']],
+    [{ requestId: 'x', raffleId: 2 ** 32 }, ['raffleId']],
+    [{ requestId: 'x' }, ['raffleId']],
+    [{ requestId: 'x', raffleId: 1, prizeAmount: -1, priority: 'urgent' }, ['prizeAmount', 'priority']],
+    [{ requestId: 'x', raffleId: 1, contractId: 'C123' }, ['contractId']],
+    [{ requestId: 'x', raffleId: 1, replay: true }, ['(whole)']],
+  ])('name every field that is wrong: %j', async (body, fields) => {
+    const answer = await post('/api/v1/randomness/requests', body);
+    expect(answer.status).toBe(400);
+    expect(answer.body).toMatchObject({ success: false, code: 'VALIDATION_FAILED' });
+    expect(answer.body.problems.map(({ field }: { field: string }) => field)).toEqual(fields);
+  });
+
+  it('show no seed before it is on chain, and then all that proves it', async () => {
+    world.chain.scripts.prepare.push(async () => {
+      const answer = await request(app).get('/api/v1/randomness/requests/req-123');
+      expect(answer.body.data).toMatchObject({ currentState: 'submitting', randomness: null, priority: 1 });
+      const seed = (await world.job('req-123')).randomness!.seed;
+      const audit = await request(app).get('/api/v1/randomness/audit?requestId=req-123');
+      expect(JSON.stringify(answer.body) + JSON.stringify(audit.body)).not.toContain(seed);
+      return world.chain.prepare(
+        {
+          ...submissionOf('req-123'),
+          call: { contractId: 'C', functionName: 'f', args: callArgs(456, seed) },
+        },
+        new AbortController().signal,
+      );
+    });
+    await world.tryOnce('req-123');
+    const { body } = await request(app).get('/api/v1/randomness/requests/req-123');
+    expect(body.data).toMatchObject({
+      currentState: 'confirmed',
+      raffleId: 456,
+      attemptCount: 1,
+      transitionCount: 5,
+    });
+    const { seed, proof, publicKey } = body.data.randomness;
+    const verify = (more: object) =>
+      request(app)
+        .post('/api/v1/randomness/verify')
+        .send({ requestId: 'req-123', proof, publicKey, ...more });
+    expect((await verify({})).body).toEqual({
+      success: true,
+      data: { valid: true, method: 'PRNG', messageVersion: 1, seed },
+    });
+    expect((await verify({ seed: 'f'.repeat(64) })).body.data).toEqual({ valid: false });
+    expect((await verify({ raffleId: 457 })).body.data).toEqual({ valid: false });
+    expect((await verify({ requestId: 'req-124' })).status).toBe(400);
+    const { body: key } = await request(app).get('/api/v1/randomness/public-key');
+    expect(key.data.address).toBe(publicKey);
+    expect(Buffer.from(key.data.base64, 'base64').toString('hex')).toBe(key.data.hex);
+    expect((await request(app).get('/api/v1/randomness/requests/nobody')).status).toBe(404);
+  });
+
+  it('leave an audit trail, paged by key', async () => {
+    const page = await request(app).get('/api/v1/randomness/audit?limit=1');
+    expect(page.body.data.rows).toHaveLength(1);
+    expect(page.body.data.rows[0]).toMatchObject({ seq: 2, event: 'revealed', requestId: 'req-123' });
+    const older = await request(app).get(
+      `/api/v1/randomness/audit?limit=5&before=${page.body.data.next}&raffleId=456`,
+    );
+    expect(older.body.data.rows).toMatchObject([{ seq: 1, event: 'committed' }]);
+    expect(older.body.data.next).toBeNull();
+  });
+});
+
+describe.each(['/api/v1/queue', '/queue'])('%s', (base) => {
+  it('gives metrics, bare', async () => {
+    const { status, body } = await request(app).get(`${base}/metrics`);
+    expect(status).toBe(200);
+    expect(Object.keys(body)).toEqual([
+      'queuedCount',
+      'generatingCount',
+      'submittingCount',
+      'confirmingCount',
+      'retryingCount',
+      'confirmedCount',
+      'failedCount',
+      'deadLetteredCount',
+      'pendingCount',
+      'totalFailedCount',
+    ]);
+  });
+
+  it('gives the configuration', async () => {
+    const { body } = await request(app).get(`${base}/config`);
+    expect(body).toEqual({
+      maxRetries: 1,
+      initialBackoffMs: 2000,
+      backoffMultiplier: 2,
+      maxBackoffMs: 60_000,
+      confirmationTimeoutMs: 30_000,
+      maxConcurrency: 10,
+      generationTimeoutMs: 15_000,
+      submissionTimeoutMs: 45_000,
+      activeProcessing: 0,
+    });
+  });
+
+  it('refuses an unknown state and names the known ones', async () => {
+    for (const state of ['RETRYING', 'nothing']) {
+      const { status, body } = await request(app).get(`${base}/jobs/${state}`);
+      expect(status).toBe(400);
+      expect(body.code).toBe('UNKNOWN_STATE');
+      for (const known of jobStates) expect(body.error).toContain(known);
+    }
+  });
+
+  test.each(jobStates)('lists %s jobs', async (state) => {
+    const { status, body } = await request(app).get(`${base}/jobs/${state}`);
+    expect(status).toBe(200);
+    expect(Array.isArray(body)).toBe(true);
+  });
+
+  it('lists jobs in pages', async () => {
+    for (let index = 1; index <= 5; index++) {
+      await post('/api/v1/randomness/requests', { requestId: `page-${index}`, raffleId: 1000 + index });
+    }
+    const seen: string[] = [];
+    for (let url: string | undefined = `${base}/jobs/queued?limit=2`; url !== undefined;) {
+      const { body, headers } = await request(app).get(url);
+      seen.push(...body.map(({ requestId }: { requestId: string }) => requestId));
+      url = /<([^>]+)>; rel="next"/.exec((headers as Record<string, string>)['link'] ?? '')?.[1];
+    }
+    expect(seen).toEqual(['page-1', 'page-2', 'page-3', 'page-4', 'page-5']);
+    const { body } = await request(app).get(`${base}/jobs/queued?limit=1`);
+    expect(body).toEqual([
+      {
+        requestId: 'page-1',
+        raffleId: 1001,
+        currentState: 'queued',
+        attemptCount: 0,
+        createdAt: expect.stringMatching(/^\d{4}-.*Z$/),
+        updatedAt: expect.stringMatching(/Z$/),
+        lastError: null,
+        txHash: null,
+        ledger: null,
+        transitionCount: 1,
+      },
+    ]);
+    expect((await request(app).get(`${base}/jobs/queued?after=../x`)).status).toBe(400);
+  });
+
+  it('goes from healthy to unhealthy with a dead letter, and lists it', async () => {
+    const id = `dead-${base.length}`;
+    world.chain.drawing(base.length);
+    await world.submit(id, base.length);
+    world.chain.scripts.prepare.push(
+      new TransientError('INSUFFICIENT_FEE', 'Transaction failed: insufficient fee'),
+    );
+    await world.tryOnce(id);
+    await until('the figures follow', async () => {
+      const { status, body } = await request(app).get(`${base}/health`);
+      expect(status).toBe(200);
+      expect(Object.keys(body)).toEqual([
+        'status',
+        'pendingCount',
+        'failedCount',
+        'deadLetteredCount',
+        'activeProcessing',
+        'maxConcurrency',
+        'timestamp',
+      ]);
+      return body.status === 'unhealthy';
+    });
+    const { body } = await request(app).get(`${base}/dead-letter`);
+    expect(body.at(-1)).toEqual({
+      requestId: id,
+      raffleId: base.length,
+      attemptCount: 1,
+      createdAt: expect.any(String),
+      updatedAt: expect.any(String),
+      lastError: 'Transaction failed: insufficient fee',
+      transitions: expect.arrayContaining([
+        {
+          from: 'retrying',
+          to: 'dead-lettered',
+          timestamp: expect.any(String),
+          reason: 'Exhausted all 1 attempts',
+          attemptNumber: 1,
+        },
+      ]),
+    });
+  });
+});
+
+it('is off without a raffle contract', () => {
+  const { RAFFLE_CONTRACT_ID: _, ...settings } = randomnessSettingsFor();
+  expect(
+    createRandomnessPipeline({
+      connection: world.connection,
+      settings,
+      submitter: world.chain,
+      reader: world.chain,
+      latestLedger: () => Promise.resolve(1),
+    } as unknown as Parameters<typeof createRandomnessPipeline>[0]),
+  ).toBeNull();
+});
+
+const submissionOf = (requestId: string) =>
+  ({
+    intent: `randomness:${requestId}`,
+    epoch: 1,
+    feeClass: 'standard',
+    alreadyDoneCodes: [],
+    findEvidence: () => Promise.resolve(null),
+  }) as unknown as Parameters<typeof world.chain.prepare>[0];
+
+const callArgs = (raffleId: number, seed: string) => [
+  { type: 'u32' as const, value: raffleId },
+  { type: 'bytes' as const, value: Buffer.from(seed, 'hex') },
+];
