@@ -60,3 +60,17 @@ export async function expireLease(connection: Connection, jobId: string, name = 
   );
   if (matchedCount !== 1) throw new Error('no such lease');
 }
+
+/** As if the lease had run out and someone else had claimed the job, in one write that no renewal can get in between. */
+export async function stealLease(connection: Connection, jobId: string, name = 'Parcel'): Promise<void> {
+  const { matchedCount } = await parcels(connection, name).updateOne(
+    { _id: new Types.ObjectId(jobId), phase: 'leased' },
+    {
+      $set: {
+        lease: { token: 'stolen', workerId: 'thief', lane: 0, expiresAt: new Date(Date.now() + 3_600_000) },
+      } as mongo.MatchKeysAndValues<QueueEnvelope & Parcel>,
+      $inc: { attempts: 1, epoch: 1 },
+    },
+  );
+  if (matchedCount !== 1) throw new Error('no such lease');
+}
