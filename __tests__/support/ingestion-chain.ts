@@ -62,7 +62,7 @@ export function makeEvents(
     makeEvent({
       ledger: firstLedger + Math.floor(n / perLedger),
       transaction: (n % perLedger) + 1,
-      contractId: contracts[n % contracts.length] as string,
+      contractId: contracts[n % contracts.length] ?? CONTRACT_A,
     }),
   );
 }

@@ -87,7 +87,7 @@ export class EventDeadLetters {
   private revive(seq: number, handler: string): void {
     this.db
       .prepare(
-        `UPDATE deliveries SET state = 'ready', attempts = 0, diedAt = NULL, errorCode = NULL, error = NULL
+        `UPDATE deliveries SET state = 'ready', attempts = 0, crashes = 0, diedAt = NULL, errorCode = NULL, error = NULL
          WHERE seq = ? AND handler = ? AND state = 'dead'`,
       )
       .run(seq, handler);

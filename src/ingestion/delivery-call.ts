@@ -1,5 +1,5 @@
 import type { Clock } from '../platform/clock';
-import { describeFailure, TimeoutError, type Failure } from '../platform/errors';
+import { describeFailure, TimeoutError, TransientError, type Failure } from '../platform/errors';
 import type { Logger } from '../platform/logger';
 import type { Delivery, DeliveryBatch, DeliveryResult, Settlement } from './delivery';
 import type { ContractEvent, EventOutcome, EventOutcomes } from './event-handler';
@@ -29,7 +29,7 @@ export class DeliveryCall {
   }
 
   abort(): void {
-    this.controller.abort();
+    this.controller.abort(new TransientError('DELIVERY_ABANDONED', 'the delivery was taken from this call'));
   }
 
   /** Runs the handler once. Never rejects: whatever goes wrong is a result. */
@@ -59,15 +59,13 @@ export class DeliveryCall {
       attempt: first.attempt,
       maxAttempts: first.maxAttempts,
     };
-    let timer: NodeJS.Timeout | undefined;
-    const timeout = new Promise<never>((_, reject) => {
-      timer = setTimeout(() => {
-        this.controller.abort();
-        reject(new TimeoutError('HANDLER_TIMEOUT', `the handler took longer than ${timeoutMs} ms`));
-      }, timeoutMs);
-    });
+    const timer = setTimeout(() => {
+      this.controller.abort(
+        new TimeoutError('HANDLER_TIMEOUT', `the handler took longer than ${timeoutMs} ms`),
+      );
+    }, timeoutMs);
     try {
-      return await Promise.race([registered.handler.handle(events, context), timeout]);
+      return await Promise.race([registered.handler.handle(events, context), rejectOnAbort(context.signal)]);
     } finally {
       clearTimeout(timer);
     }
@@ -109,4 +107,11 @@ export class DeliveryCall {
     const cap = Math.min(maxDelayMs, baseDelayMs * 2 ** (attempt - 1));
     return Math.max(failure.retryAfterMs ?? 0, Math.round(Math.random() * cap));
   }
+}
+
+/** A handler that ignores its signal must not hold a slot, a lease or a timer for ever. */
+function rejectOnAbort(signal: AbortSignal): Promise<never> {
+  return new Promise((_, reject) => {
+    signal.addEventListener('abort', () => reject(signal.reason as Error), { once: true });
+  });
 }

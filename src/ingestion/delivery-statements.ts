@@ -1,7 +1,14 @@
 import type Database from 'better-sqlite3';
 
+/** Deaths of its process after which a delivery is made with nothing else beside it. */
+export const CRASHES_TO_SUSPECT = 2;
+
+/** Deaths after which it is given up: three of them alone, since a process can also be killed from outside. */
+export const CRASHES_TO_GIVE_UP = 5;
+
 /** The SQL of {@link DeliveryStore}. Each names its index: a plan that scans would still answer, only ever slower. */
 export function prepareDeliveryStatements(db: Database.Database) {
+  const due = `iif(crashes >= ${CRASHES_TO_SUSPECT}, 'suspect', 'ready')`;
   const mine = 'WHERE seq = ? AND handler = ? AND leaseToken = ?';
   return {
     counter: db.prepare('SELECT value FROM counters WHERE name = ?'),
@@ -34,9 +41,13 @@ export function prepareDeliveryStatements(db: Database.Database) {
       `SELECT 1 FROM deliveries INDEXED BY deliveries_leased
        WHERE handler = ? AND lane = ? AND state = 'leased' LIMIT 1`,
     ),
-    firstWaiting: db.prepare(
-      `SELECT min(seq) FROM deliveries INDEXED BY deliveries_waiting
-       WHERE handler = ? AND lane = ? AND state = 'waiting'`,
+    firstHeld: db.prepare(
+      `SELECT min(seq) FROM deliveries INDEXED BY deliveries_held
+       WHERE handler = ? AND lane = ? AND state IN ('waiting', 'suspect')`,
+    ),
+    suspect: db.prepare(
+      `SELECT seq, handler, attempts, maxAttempts FROM deliveries INDEXED BY deliveries_suspect
+       WHERE state = 'suspect' AND handler IN (SELECT value FROM json_each(?)) ORDER BY seq LIMIT 1`,
     ),
     lease: db.prepare(
       `UPDATE deliveries SET state = 'leased', attempts = ?, leaseToken = ?, leaseUntil = ?
@@ -56,21 +67,22 @@ export function prepareDeliveryStatements(db: Database.Database) {
        ${mine}`,
     ),
     handBack: db.prepare(
-      `UPDATE deliveries SET state = 'ready', attempts = attempts - 1, leaseToken = NULL ${mine}`,
+      `UPDATE deliveries SET state = ${due}, attempts = attempts - 1, leaseToken = NULL ${mine}`,
     ),
     kill: db.prepare(
       `UPDATE deliveries SET state = 'dead', diedAt = ?, leaseToken = NULL, errorCode = ?, error = ? ${mine}`,
     ),
     renew: db.prepare(`UPDATE deliveries SET leaseUntil = ? ${mine}`),
     leased: db.prepare(
-      `SELECT seq, handler, attempts, maxAttempts, leaseToken, leaseUntil
+      `SELECT seq, handler, attempts, maxAttempts, crashes, leaseToken, leaseUntil
        FROM deliveries INDEXED BY deliveries_leased WHERE state = 'leased'`,
     ),
+    noteCrash: db.prepare(`UPDATE deliveries SET crashes = crashes + 1 ${mine}`),
     anyDue: db.prepare(
       `SELECT 1 FROM deliveries INDEXED BY deliveries_due WHERE state = 'waiting' AND dueAt <= ? LIMIT 1`,
     ),
     promoteDue: db.prepare(
-      `UPDATE deliveries INDEXED BY deliveries_due SET state = 'ready', dueAt = NULL
+      `UPDATE deliveries INDEXED BY deliveries_due SET state = ${due}, dueAt = NULL
        WHERE state = 'waiting' AND dueAt <= ?`,
     ),
     nextDueAt: db.prepare(
@@ -83,10 +95,10 @@ export function prepareDeliveryStatements(db: Database.Database) {
     setFinal: db.prepare('UPDATE events SET status = ?, phase = ?, processTime = ? WHERE seq = ?'),
 
     backlog: db.prepare(
-      `SELECT handler, sum(state = 'ready') AS ready, sum(state = 'waiting') AS waiting,
+      `SELECT handler, sum(state IN ('ready', 'suspect')) AS ready, sum(state = 'waiting') AS waiting,
               sum(state = 'leased') AS leased, sum(state = 'dead') AS dead
        FROM (SELECT handler, state FROM deliveries INDEXED BY deliveries_ready WHERE state = 'ready'
-             UNION ALL SELECT handler, state FROM deliveries INDEXED BY deliveries_waiting WHERE state = 'waiting'
+             UNION ALL SELECT handler, state FROM deliveries INDEXED BY deliveries_held WHERE state IN ('waiting', 'suspect')
              UNION ALL SELECT handler, state FROM deliveries INDEXED BY deliveries_leased WHERE state = 'leased'
              UNION ALL SELECT handler, state FROM deliveries INDEXED BY deliveries_dead WHERE state = 'dead')
        GROUP BY handler ORDER BY handler`,

@@ -12,7 +12,7 @@ import type {
   Settlement,
 } from './delivery';
 import { isHolderGone } from './delivery-holder';
-import { prepareDeliveryStatements } from './delivery-statements';
+import { CRASHES_TO_GIVE_UP, prepareDeliveryStatements } from './delivery-statements';
 import { readEventData } from './event-data';
 import type { QueuedRow } from './event-store';
 import type { QueueFile } from './queue-file';
@@ -34,6 +34,7 @@ interface ClaimableRow {
 }
 interface LeasedRow extends ClaimableRow {
   handler: string;
+  crashes: number;
   leaseToken: DeliveryToken;
   leaseUntil: number;
 }
@@ -113,6 +114,22 @@ export class DeliveryStore {
       .immediate();
   }
 
+  /** True when something waits to be delivered with nothing else beside it: see {@link claimSuspect}. */
+  hasSuspect(handlers: readonly string[]): boolean {
+    return this.sql.suspect.get(JSON.stringify(handlers)) !== undefined;
+  }
+
+  /** Leases the oldest delivery that may be what kills its process. To be called while nothing else runs. */
+  claimSuspect(handlers: readonly string[]): DeliveryBatch | null {
+    return this.db
+      .transaction(() => {
+        const row = this.sql.suspect.get(JSON.stringify(handlers)) as
+          (ClaimableRow & { handler: string }) | undefined;
+        return row === undefined ? null : [this.lease(row.handler, row)];
+      })
+      .immediate();
+  }
+
   /** Writes results. Returns the deliveries whose lease was lost: theirs was not written. */
   settle(settlements: readonly Settlement[]): Settlement[] {
     if (settlements.length === 0) return [];
@@ -141,29 +158,16 @@ export class DeliveryStore {
   }
 
   /**
-   * Takes back leases that ended, and those of processes of this host that are gone. One whose tries are spent is dead:
-   * an event that kills its process can't do it for ever. Returns how many were taken back.
+   * Takes back leases that ended, and those of processes of this host that are gone. The attempt stays counted. A handler
+   * has many events in hand when its process dies, so there it takes several deaths, the last ones alone with the
+   * process, to give one up: bystanders must not die with the culprit. Returns how many were taken back.
    */
   reclaim(): number {
     const now = this.clock.now();
     const isOver = (row: LeasedRow): boolean => row.leaseUntil <= now || isHolderGone(row.leaseToken);
     const over = (this.sql.leased.all() as LeasedRow[]).filter(isOver);
     if (over.length === 0) return 0;
-    const settlements = over.map(
-      ({ seq, handler, leaseToken: token, attempts, maxAttempts }): Settlement => ({
-        delivery: { seq, handler, token },
-        result:
-          attempts >= maxAttempts
-            ? { kind: 'dead', code: 'HANDLER_DIED', message: `the process died in each of ${attempts} tries` }
-            : {
-                kind: 'retry',
-                dueAt: now,
-                code: 'HANDLER_DIED',
-                message: 'the process died while handling it',
-              },
-      }),
-    );
-    return over.length - this.settle(settlements).length;
+    return this.db.transaction(() => over.filter((row) => this.takeBack(row, now)).length).immediate();
   }
 
   /** Earliest time at which something that waits becomes due, epoch milliseconds, or null. */
@@ -213,7 +217,7 @@ export class DeliveryStore {
       lane = next;
       if (this.sql.laneBusy.get(handler, lane) !== undefined) continue;
       const heldUpFrom =
-        (this.sql.firstWaiting.pluck().get(handler, lane) as number | null) ?? Number.MAX_SAFE_INTEGER;
+        (this.sql.firstHeld.pluck().get(handler, lane) as number | null) ?? Number.MAX_SAFE_INTEGER;
       const rows = this.sql.ready.all(handler, lane, heldUpFrom, batch) as ClaimableRow[];
       const firstFailed = rows.findIndex(({ attempts }) => attempts > 0);
       const run = firstFailed === -1 ? rows : rows.slice(0, Math.max(firstFailed, 1));
@@ -232,6 +236,20 @@ export class DeliveryStore {
     this.sql.markProcessing.run(attempt, seq);
     const event = readEventData(this.sql.eventData.pluck().get(seq) as string | Buffer);
     return { seq, handler, token, attempt, maxAttempts, event };
+  }
+
+  private takeBack(
+    { seq, handler, leaseToken: token, attempts, maxAttempts, ...row }: LeasedRow,
+    now: number,
+  ): boolean {
+    this.sql.noteCrash.run(seq, handler, token);
+    const crashes = row.crashes + 1;
+    const isSpent = this.mode === 'direct' ? attempts >= maxAttempts : crashes >= CRASHES_TO_GIVE_UP;
+    const died = { code: 'HANDLER_DIED', message: `the process died while handling it, ${crashes} times` };
+    const result = isSpent
+      ? ({ kind: 'dead', ...died } as const)
+      : ({ kind: 'retry', dueAt: now, ...died } as const);
+    return this.settleOne({ delivery: { seq, handler, token }, result });
   }
 
   private settleOne({ delivery: { seq, handler, token }, result }: Settlement): boolean {

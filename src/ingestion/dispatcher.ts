@@ -34,6 +34,7 @@ const ROUTE_BATCH = 500;
 export class Dispatcher {
   private readonly calls = new Set<DeliveryCall>();
   private readonly wakeUp = new WakeUp();
+  private alone: DeliveryCall | null = null;
   /** Ended calls whose results are not in the file yet. */
   private finished: Settlement[] = [];
   private reclaimAtMs = 0;
@@ -117,9 +118,24 @@ export class Dispatcher {
     }
     queue.deliveries.promoteDue();
     const routed = router.routeSome(ROUTE_BATCH);
-    const batches = queue.deliveries.claim(this.freeSlots());
-    for (const batch of batches) this.begin(batch);
+    const batches = this.claim();
     return flushed + routed + batches.length > 0;
+  }
+
+  /** A suspect goes alone: nothing new is taken until running calls have ended, then it runs, then all goes on. */
+  private claim(): DeliveryBatch[] {
+    const { registry, queue } = this.options;
+    if (this.alone !== null && this.calls.has(this.alone)) return [];
+    const names = registry.all().map(({ handler }) => handler.name);
+    if (!queue.deliveries.hasSuspect(names)) {
+      const batches = queue.deliveries.claim(this.freeSlots());
+      for (const batch of batches) this.begin(batch);
+      return batches;
+    }
+    const suspect = this.calls.size > 0 ? null : queue.deliveries.claimSuspect(names);
+    if (suspect === null) return [];
+    this.alone = this.begin(suspect);
+    return [suspect];
   }
 
   private freeSlots() {
@@ -134,7 +150,7 @@ export class Dispatcher {
     });
   }
 
-  private begin(batch: DeliveryBatch): void {
+  private begin(batch: DeliveryBatch): DeliveryCall {
     const { router, clock, logger, metrics, handlerTimeoutMs: timeoutMs } = this.options;
     const registered = this.registeredFor(batch);
     const eventOf = router.eventOf.bind(router);
@@ -148,6 +164,7 @@ export class Dispatcher {
       this.finished.push(...settlements);
       this.wake();
     });
+    return call;
   }
 
   private registeredFor(batch: DeliveryBatch): RegisteredHandler {

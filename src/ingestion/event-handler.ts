@@ -42,7 +42,7 @@ export type EventOutcomes = ReadonlyMap<string, EventOutcome>;
 export type EventPriority = 'high' | 'normal' | 'low';
 
 export interface EventRetryPolicy {
-  /** Tries in all, crashes of the process included. */
+  /** Tries in all. A death of the process counts as one, but it takes five to give an event up for that alone. */
   maxAttempts: number;
   /** Back-off before try n+1: a random time up to min(maxDelayMs, baseDelayMs × 2^(n−1)). */
   baseDelayMs: number;

@@ -147,8 +147,7 @@ export class EventIntake {
     this.duplicates += result.duplicates;
     if (cursor === undefined || isBehind(next, position)) return { kind: 'caught_up' };
     const reached = nextLedger(cursor);
-    const atTip =
-      reached === null ? page.events.length === 0 : reached >= page.latestLedger && cursor !== lastId;
+    const atTip = reached === null ? page.events.length === 0 : reached > page.latestLedger;
     return atTip || cursor === position.cursor ? { kind: 'caught_up' } : { kind: 'more', position: next };
   }
 

@@ -27,9 +27,13 @@ const CACHE_KIB = 16_384;
 /** Each checkpoint waits for the disk; a spike is taken in with one per 16 MiB rather than one per 4. */
 const CHECKPOINT_PAGES = 4_000;
 
-/** SQLite's result code where `error` came from SQLite, or null. */
+/**
+ * SQLite's result code where `error` came from SQLite, or null. Known by its name rather than its class: copies of the
+ * module in one process share the native part, which throws the class of whichever was loaded first.
+ */
 export function sqliteCode(error: unknown): string | null {
-  return error instanceof Database.SqliteError ? error.code : null;
+  const { name, code } = (error ?? {}) as { name?: unknown; code?: unknown };
+  return name === 'SqliteError' && typeof code === 'string' ? code : null;
 }
 
 /** No room: the disk's, or the bound of `maxFileBytes`. The transaction was rolled back; nothing of it is stored. */

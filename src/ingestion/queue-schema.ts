@@ -8,9 +8,10 @@ export const QUEUE_SCHEMA_VERSION = 1;
  * - phase 0: open (pending, processing)   1: processed   2: failed
  * - eventData: JSON text, or, once compressed, a raw-deflate blob
  *
- * `deliveries` holds what is still owed to a handler (ready, waiting, leased) and what was given up (dead). A delivery
+ * `deliveries` holds what is still owed to a handler (ready, waiting, suspect, leased) and what was given up (dead). A delivery
  * that is done is deleted: the table stays as small as the backlog, and an event with no rows left is processed.
- * `lane` is 0, or the contract for handlers that want order.
+ * `lane` is 0, or the contract for handlers that want order. A suspect was in hand when its process died, twice: it is
+ * delivered with nothing else beside it, so that further deaths name the culprit.
  */
 export const QUEUE_SCHEMA = `
 CREATE TABLE contracts (
@@ -44,6 +45,7 @@ CREATE TABLE deliveries (
   lane        INTEGER NOT NULL,
   state       TEXT NOT NULL,
   attempts    INTEGER NOT NULL DEFAULT 0,
+  crashes     INTEGER NOT NULL DEFAULT 0,
   maxAttempts INTEGER NOT NULL,
   dueAt       INTEGER,
   leaseToken  TEXT,
@@ -54,7 +56,8 @@ CREATE TABLE deliveries (
   PRIMARY KEY (seq, handler)
 ) WITHOUT ROWID;
 CREATE INDEX deliveries_ready ON deliveries (handler, lane, seq) WHERE state = 'ready';
-CREATE INDEX deliveries_waiting ON deliveries (handler, lane, seq) WHERE state = 'waiting';
+CREATE INDEX deliveries_held ON deliveries (handler, lane, seq) WHERE state IN ('waiting', 'suspect');
+CREATE INDEX deliveries_suspect ON deliveries (seq) WHERE state = 'suspect';
 CREATE INDEX deliveries_due ON deliveries (dueAt) WHERE state = 'waiting';
 CREATE INDEX deliveries_leased ON deliveries (handler, lane, seq) WHERE state = 'leased';
 CREATE INDEX deliveries_dead ON deliveries (handler, seq) WHERE state = 'dead';
