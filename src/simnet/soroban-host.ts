@@ -80,7 +80,10 @@ export interface InvocationRequest {
   archived: 'report' | 'refuse';
 }
 
-/** Runs contracts over an overlay of the ledger state. */
+/**
+ * Runs contracts over an overlay of the ledger state. Unlike the real host it doesn't hold a call to the footprint that
+ * was declared, so that two mints prepared on the same state can both land, whichever certificate id each ends up with.
+ */
 export class SorobanHost {
   private readonly contracts = new Map<string, SimContract>();
 

@@ -5,16 +5,10 @@ import { minimumResourceFee } from './resource-fee';
 import type { AccountRecord } from './state';
 import type { TransactionFrame } from './transaction-frame';
 import { baseFeeStroops, plainAccount } from './transaction-frame';
-import type { RejectionCode } from './transaction-result';
+import type { Rejection, RejectionCode } from './transaction-result';
 
 /** Two base reserves of 0.5 XLM: an account keeps that much. */
 export const minimumBalance = 10_000_000n;
-
-export interface Rejection {
-  code: RejectionCode;
-  /** Stroops; for txInsufficientFee the fee that would be needed. */
-  feeCharged: bigint;
-}
 
 export interface CheckContext {
   account(publicKey: string): AccountRecord | undefined;
@@ -25,13 +19,27 @@ export interface CheckContext {
 const reject = (code: RejectionCode, feeCharged = baseFeeStroops): Rejection => ({ code, feeCharged });
 
 /** The node's own validity checks, in the order of stellar-core: the first failure is what the sender hears. */
-export const checkTransaction = (frame: TransactionFrame, context: CheckContext): Rejection | undefined =>
-  checkShape(frame) ??
-  checkTimeBounds(frame, context) ??
-  checkFee(frame) ??
-  checkSequence(frame, context) ??
-  checkSignatures(frame) ??
-  checkBalance(frame, context);
+export const checkTransaction = (frame: TransactionFrame, context: CheckContext): Rejection | undefined => {
+  if (!frame.feeBump) {
+    return (
+      checkShape(frame) ??
+      checkTimeBounds(frame, context) ??
+      checkFee(frame) ??
+      checkSequence(frame, context) ??
+      checkInnerSignatures(frame) ??
+      checkPayer(frame, context)
+    );
+  }
+  // A fee bump is judged for itself first, and then what it wraps.
+  const outer = checkFee(frame) ?? checkFeeBumpSignatures(frame) ?? checkPayer(frame, context);
+  if (outer) return outer;
+  const inner =
+    checkShape(frame) ??
+    checkTimeBounds(frame, context) ??
+    checkSequence(frame, context) ??
+    checkInnerSignatures(frame);
+  return inner && { ...inner, isInner: true };
+};
 
 const checkShape = (frame: TransactionFrame): Rejection | undefined => {
   if (frame.operations.length === 0) return reject('txMissingOperation');
@@ -69,22 +77,26 @@ const checkFee = (frame: TransactionFrame): Rejection | undefined => {
 
 const checkSequence = (frame: TransactionFrame, context: CheckContext): Rejection | undefined => {
   const account = context.account(frame.source);
-  if (!account || !context.account(frame.feeSource)) return reject('txNoAccount');
+  if (!account) return reject('txNoAccount');
   return account.sequence + 1n === frame.sequence ? undefined : reject('txBadSeq');
 };
 
-const checkSignatures = (frame: TransactionFrame): Rejection | undefined => {
-  const { feeBump, transaction } = frame;
-  if (feeBump) {
-    const outer = signedOnlyBy(feeBump.signatures, feeBump.hash(), new Set([frame.feeSource]));
-    if (outer) return reject(outer);
-  }
-  const signers = new Set([
-    frame.source,
-    ...frame.operations.flatMap((operation) => (operation.source ? [plainAccount(operation.source)] : [])),
-  ]);
-  const inner = signedOnlyBy(transaction.signatures, transaction.hash(), signers);
-  return inner ? reject(inner) : undefined;
+const checkFeeBumpSignatures = ({ feeBump, feeSource }: TransactionFrame): Rejection | undefined => {
+  const code = feeBump && signedOnlyBy(feeBump.signatures, feeBump.hash(), new Set([feeSource]));
+  return code && reject(code);
+};
+
+const checkInnerSignatures = ({
+  transaction,
+  source,
+  operations,
+}: TransactionFrame): Rejection | undefined => {
+  const operationSources = operations.flatMap((operation) =>
+    operation.source ? [plainAccount(operation.source)] : [],
+  );
+  const signers = new Set([source, ...operationSources]);
+  const code = signedOnlyBy(transaction.signatures, transaction.hash(), signers);
+  return code && reject(code);
 };
 
 /** The simulated accounts have their master key only, so each signer is one key. */
@@ -106,8 +118,9 @@ const signedOnlyBy = (
   return missing.size > 0 ? 'txBadAuth' : undefined;
 };
 
-const checkBalance = (frame: TransactionFrame, context: CheckContext): Rejection | undefined => {
+const checkPayer = (frame: TransactionFrame, context: CheckContext): Rejection | undefined => {
   const payer = context.account(frame.feeSource);
-  if (!payer || payer.balance - minimumBalance < frame.fullFee) return reject('txInsufficientBalance');
+  if (!payer) return reject('txNoAccount');
+  if (payer.balance - minimumBalance < frame.fullFee) return reject('txInsufficientBalance');
   return undefined;
 };

@@ -1,8 +1,8 @@
 import type { AccountRecord } from './state';
-import type { Rejection } from './transaction-checks';
 import { checkTransaction, minimumBalance } from './transaction-checks';
 import type { TransactionFrame } from './transaction-frame';
 import { feeRate } from './transaction-frame';
+import type { Rejection } from './transaction-result';
 
 /** stellar-core's constants: a transaction waits this many ledgers, and is then refused for that many. */
 export const pendingDepthLedgers = 4;

@@ -219,6 +219,23 @@ describe('admission to the transaction queue, by the rules of stellar-core', () 
     expect(bench.net.observer.transactions()).toHaveLength(1);
   });
 
+  it('tells faults of a fee bump from faults of what it wraps', async () => {
+    const inner = await signed(bench.funded(0));
+    const unsigned = TransactionBuilder.buildFeeBumpTransaction(
+      bench.funded(2),
+      '200',
+      inner,
+      bench.net.networkPassphrase,
+    );
+    expect((await rejection(unsigned)).code).toBe('txBadAuth');
+    await bench.land(inner);
+    const sent = await bench.server.sendTransaction(feeBump(bench.funded(2), '200', inner));
+    const result = sent.errorResult!.result();
+    expect(result.switch().name).toBe('txFeeBumpInnerFailed');
+    expect(result.innerResultPair().result().result().switch().name).toBe('txBadSeq');
+    expect(bench.net.observer.stats().badSequences).toBe(1);
+  });
+
   it('takes a channel account as source while another account authorises the operation', async () => {
     const channel = bench.funded(0);
     const oracle = bench.net.oracleKeypair;

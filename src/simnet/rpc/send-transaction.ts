@@ -22,7 +22,9 @@ export const sendTransaction: RpcMethod = (params, { ledger, view, stats, networ
   if (injected?.kind === 'tryAgainLater') return answer('TRY_AGAIN_LATER');
   if (injected?.kind === 'sendError') {
     return answer('ERROR', {
-      errorResultXdr: rejectionResult(injected.code, baseFeeStroops).toXDR('base64'),
+      errorResultXdr: rejectionResult(frame, { code: injected.code, feeCharged: baseFeeStroops }).toXDR(
+        'base64',
+      ),
     });
   }
 
@@ -38,9 +40,8 @@ export const sendTransaction: RpcMethod = (params, { ledger, view, stats, networ
       stats.tryAgainLater += 1;
       return answer('TRY_AGAIN_LATER');
     case 'error': {
-      const { code, feeCharged } = result.rejection;
-      stats.countRejection(code);
-      return answer('ERROR', { errorResultXdr: rejectionResult(code, feeCharged).toXDR('base64') });
+      stats.countRejection(result.rejection.code);
+      return answer('ERROR', { errorResultXdr: rejectionResult(frame, result.rejection).toXDR('base64') });
     }
   }
 };
