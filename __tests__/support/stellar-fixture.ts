@@ -1,13 +1,20 @@
 import { randomBytes } from 'node:crypto';
 import { createConnection, type Connection } from 'mongoose';
 import { z } from 'zod';
+import { SorolaneError } from '../../src/platform/errors';
 import { silentLogger, type Logger } from '../../src/platform/logger';
 import type { Metrics } from '../../src/platform/metrics';
 import { stellarSettings, type StellarSettings } from '../../src/platform/settings/stellar.settings';
 import { startSimnet, type Simnet, type SimnetOptions } from '../../src/simnet';
 import { contractValue, type ContractCall } from '../../src/stellar/contract-value';
 import { createStellarLayer, type StellarLayer } from '../../src/stellar/stellar-layer';
-import type { ContractReader, Evidence, IntentId, SubmissionRequest } from '../../src/stellar/submission';
+import type {
+  ContractReader,
+  Evidence,
+  IntentId,
+  SubmissionOutcome,
+  SubmissionRequest,
+} from '../../src/stellar/submission';
 import { openTestDatabase, type TestDatabase } from './database';
 
 export type SimnetFacts = ReturnType<Simnet['facts']>;
@@ -44,6 +51,7 @@ export interface StellarFixture {
 export interface LayerSeams {
   metrics?: Metrics;
   logger?: Logger;
+  buildLeaseMs?: number;
 }
 
 export async function openStellarFixture(options: SimnetOptions = {}): Promise<StellarFixture> {
@@ -64,8 +72,8 @@ export async function openStellarFixture(options: SimnetOptions = {}): Promise<S
       const layer = createStellarLayer({
         settings: stellarSettingsFor(simnet.facts(), overrides),
         connection,
-        logger: seams.logger ?? silentLogger(),
-        ...(seams.metrics && { metrics: seams.metrics }),
+        logger: silentLogger(),
+        ...seams,
       });
       connections.push(connection);
       layers.push(layer);
@@ -138,11 +146,28 @@ export async function submit(
   layer: Pick<StellarLayer, 'submitter'>,
   request: SubmissionRequest,
   timeoutMs = 15_000,
-): Promise<Awaited<ReturnType<StellarLayer['submitter']['confirm']>>> {
+): Promise<SubmissionOutcome> {
   const signal = neverAborted();
   const prepared = await layer.submitter.prepare(request, signal);
   if (prepared.kind !== 'prepared') return prepared;
   const sent = await layer.submitter.send(request, signal);
   if (sent.kind !== 'sent') return sent;
   return layer.submitter.confirm(request, { timeoutMs, signal });
+}
+
+/** As jobs do it: each try a new claim under a later epoch, until the outcome is final. */
+export async function persist(
+  layer: Pick<StellarLayer, 'submitter'>,
+  request: SubmissionRequest,
+  { firstEpoch = 1, maxTries = 10, timeoutMs = 10_000 } = {},
+): Promise<{ outcome: SubmissionOutcome; tries: number }> {
+  for (let tries = 1; tries <= maxTries; tries += 1) {
+    try {
+      const outcome = await submit(layer, { ...request, epoch: firstEpoch + tries - 1 }, timeoutMs);
+      if (outcome.kind !== 'unknown' && outcome.kind !== 'expired') return { outcome, tries };
+    } catch (error) {
+      if (!(error instanceof SorolaneError)) throw error;
+    }
+  }
+  throw new Error(`${request.intent} was not decided in ${maxTries} tries`);
 }

@@ -30,6 +30,8 @@ export interface StellarLayerOptions {
   logger: Logger;
   metrics?: Metrics;
   clock?: Clock;
+  /** How long a process may take from leasing a source account to storing what it signed. */
+  buildLeaseMs?: number;
 }
 
 /** Everything the house knows of the chain. */
@@ -49,7 +51,7 @@ export interface StellarLayer {
 }
 
 /** A build is a handful of calls, each with its deadline; this is far beyond them. */
-const BUILD_LEASE_MS = 120_000;
+const DEFAULT_BUILD_LEASE_MS = 120_000;
 const STROOPS_PER_LUMEN = 10_000_000n;
 
 export function createStellarLayer(options: StellarLayerOptions): StellarLayer {
@@ -76,7 +78,7 @@ export function createStellarLayer(options: StellarLayerOptions): StellarLayer {
       signers,
       channels: channelRepository,
       submissions,
-      buildLeaseMs: BUILD_LEASE_MS,
+      buildLeaseMs: options.buildLeaseMs ?? DEFAULT_BUILD_LEASE_MS,
       clock,
     });
 

@@ -97,7 +97,7 @@ export class RpcPool {
   ): Promise<Answer<T>> {
     for (let round = 1; ; round += 1) {
       let failure: TransientError | undefined;
-      const candidates = options.only ? [options.only] : this.candidates(options);
+      const candidates = this.candidates(options);
       for (const endpoint of options.once ? candidates.slice(0, 1) : candidates) {
         try {
           await this.admit(endpoint, options.signal);
@@ -109,7 +109,7 @@ export class RpcPool {
           failure = error;
         }
       }
-      failure ??= new TransientError('RPC_UNAVAILABLE', 'no RPC endpoint serves this network');
+      failure = this.allAsleep(options.only) ?? failure ?? noneServes();
       const pauseMs = failure.retryAfterMs ?? ROUND_PAUSE_MS * 2 ** (round - 1) * (0.5 + Math.random());
       if (options.once || round === MAX_ROUNDS || pauseMs > MAX_ROUND_PAUSE_MS) throw failure;
       await sleep(pauseMs, options.signal);
@@ -137,18 +137,22 @@ export class RpcPool {
     this.closing.abort();
   }
 
-  /** @throws TransientError RPC_RATE_LIMITED when every endpoint asked to be left alone for a while. */
+  /** The failure of there being no one to ask until the first endpoint may be asked again. */
+  private allAsleep(only: Endpoint | undefined): TransientError | undefined {
+    const asked = only ? [only] : this.witnesses();
+    const retryAfterMs = Math.ceil(Math.min(...asked.map((endpoint) => endpoint.pauseMs)));
+    if (asked.length === 0 || retryAfterMs === 0) return undefined;
+    return new TransientError('RPC_RATE_LIMITED', 'every RPC endpoint asks to slow down', { retryAfterMs });
+  }
+
   private candidates({
     stickyKey,
     minLedger = 0,
-  }: Pick<CallOptions<unknown>, 'stickyKey' | 'minLedger'>): Endpoint[] {
+    only,
+  }: Pick<CallOptions<unknown>, 'stickyKey' | 'minLedger' | 'only'>): Endpoint[] {
     for (const endpoint of this.endpoints) if (endpoint.isDueForProbe) void this.probe(endpoint);
-    const ours = this.endpoints.filter((endpoint) => endpoint.network !== 'foreign');
-    const awake = ours.filter((endpoint) => endpoint.pauseMs === 0);
-    if (awake.length === 0 && ours.length > 0) {
-      const retryAfterMs = Math.ceil(Math.min(...ours.map((endpoint) => endpoint.pauseMs)));
-      throw new TransientError('RPC_RATE_LIMITED', 'every RPC endpoint asks to slow down', { retryAfterMs });
-    }
+    const awake = (only ? [only] : this.witnesses()).filter((endpoint) => endpoint.pauseMs === 0);
+    if (only) return awake;
     const closed = awake.filter((endpoint) => endpoint.isClosed);
     // Never without any: the one whose bench ends first is asked all the same.
     if (closed.length === 0) return awake.toSorted((a, b) => a.benchedUntilMs - b.benchedUntilMs).slice(0, 1);
@@ -272,3 +276,6 @@ export class RpcPool {
     this.sticky.set(key, endpoint);
   }
 }
+
+const noneServes = (): TransientError =>
+  new TransientError('RPC_UNAVAILABLE', 'no RPC endpoint serves this network');
