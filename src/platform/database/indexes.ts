@@ -9,8 +9,11 @@ export interface IndexedModel extends BoundModel {
   readonly schema: { indexes(): [IndexDefinition, IndexOptions][] };
 }
 
-/** IndexOptionsConflict: the same index with other options, such as a retention that was changed in the settings. */
-const INDEX_OPTIONS_CONFLICT = 85;
+/**
+ * IndexOptionsConflict and IndexKeySpecsConflict: an index of that name with other options, such as a retention that was
+ * changed in the settings. Which of the two it is differs between server versions.
+ */
+const INDEX_CONFLICTS: unknown[] = [85, 86];
 
 /** Creates what the schema declares and is not there yet. Safe to run from any number of processes. */
 export async function ensureIndexes(model: IndexedModel): Promise<void> {
@@ -21,7 +24,7 @@ export async function ensureIndexes(model: IndexedModel): Promise<void> {
     } catch (error) {
       const { name, expireAfterSeconds } = options;
       const changedRetention =
-        (error as mongo.MongoServerError).code === INDEX_OPTIONS_CONFLICT &&
+        INDEX_CONFLICTS.includes((error as mongo.MongoServerError).code) &&
         expireAfterSeconds !== undefined &&
         name;
       if (!changedRetention) throw error;
