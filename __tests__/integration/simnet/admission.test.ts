@@ -152,10 +152,12 @@ describe('admission to the transaction queue, by the rules of stellar-core', () 
     expect(answer.error).toEqual({ code: -32602, message: 'invalid_xdr' });
   });
 
-  it.each(rejectionCodes)('can be told to answer %s', async (code) => {
-    bench.net.setFaults({ rules: [{ methods: ['sendTransaction'], fault: { kind: 'sendError', code } }] });
-    expect((await rejection(await signed(bench.funded(0)))).code).toBe(code);
-    bench.net.setFaults({});
+  it('can be told to answer each code', async () => {
+    const transaction = await signed(bench.funded(0));
+    for (const code of rejectionCodes) {
+      bench.net.setFaults({ rules: [{ methods: ['sendTransaction'], fault: { kind: 'sendError', code } }] });
+      expect((await rejection(transaction)).code).toBe(code);
+    }
   });
 
   it('one transaction per source account; the same one again is a duplicate', async () => {
