@@ -1,0 +1,74 @@
+import pino from 'pino';
+import { describeConfigProblems, readConfig, secretsOf } from '../../platform/config';
+import { connectDatabase } from '../../platform/database/connection';
+import { ensureIndexes } from '../../platform/database/indexes';
+import { PermanentError } from '../../platform/errors';
+import { createLogger } from '../../platform/logger';
+import { deadLetterModel } from '../../queue/dead-letter.model';
+import { DeadLetterRepository } from '../../queue/dead-letters';
+import { createRandomnessPipeline, type RandomnessPipeline } from '../../randomness/randomness.pipeline';
+import { createStellarLayer } from '../../stellar/stellar-layer';
+
+export interface OpenRescue {
+  pipeline: RandomnessPipeline;
+  /** For previews. */
+  network: { passphrase: string; rpcUrls: readonly string[] };
+  close(): Promise<void>;
+}
+
+const STDERR = 2;
+
+/**
+ * The pipeline as the workers have it, without lanes. Logs go to stderr: stdout is the answer.
+ * @throws PermanentError INVALID_CONFIGURATION, PIPELINE_OFF
+ */
+export async function openRescue(environment: Record<string, string | undefined>): Promise<OpenRescue> {
+  // A command serves nobody, so it needs no keys to serve by.
+  const result = readConfig({ ...environment, SOROLANE_ROLES: 'worker' });
+  if (result.kind === 'invalid') {
+    throw new PermanentError('INVALID_CONFIGURATION', describeConfigProblems(result.problems));
+  }
+  const { config } = result;
+  const logger = createLogger({
+    level: config.LOG_LEVEL === 'info' ? 'warn' : config.LOG_LEVEL,
+    role: 'rescue',
+    secrets: secretsOf(config),
+    destination: pino.destination({ dest: STDERR, sync: true }),
+  });
+  const connection = await connectDatabase({
+    uri: config.MONGODB_URI,
+    serverSelectionTimeoutMs: config.MONGODB_CONNECT_TIMEOUT_MS,
+    logger,
+  });
+  const stellar = createStellarLayer({ settings: config, connection, logger });
+  const close = async (): Promise<void> => {
+    await stellar.close();
+    await connection.close();
+  };
+  try {
+    const deadLetterRecords = deadLetterModel(connection);
+    const pipeline = createRandomnessPipeline({
+      connection,
+      settings: config,
+      signer: stellar.oracle,
+      submitter: stellar.submitter,
+      reader: stellar.reader,
+      latestLedger: (signal) => stellar.events.getLatestLedger(signal),
+      deadLetters: new DeadLetterRepository(deadLetterRecords),
+      requireApiKey: (_request, _response, next) => next(),
+      logger,
+    });
+    if (pipeline === null) {
+      throw new PermanentError(
+        'PIPELINE_OFF',
+        'RAFFLE_CONTRACT_ID is not set: there is no randomness pipeline',
+      );
+    }
+    await Promise.all([ensureIndexes(deadLetterRecords), stellar.ensureIndexes(), pipeline.ensureIndexes()]);
+    const network = { passphrase: config.STELLAR_NETWORK_PASSPHRASE, rpcUrls: config.SOROBAN_RPC_URLS };
+    return { pipeline, network, close };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
