@@ -285,7 +285,11 @@ export class MongoWorkerQueue<Payload extends object> implements WorkerQueue<Pay
     return enqueuePipeline({ _id, key, payload, priority, delayMs, maxAttempts, weightMs: this.#weightMs });
   }
 
-  async #claimReady(claimant: Claimant, lane: string, { filter, index }: ClaimScope): Promise<ClaimResult<Payload>> {
+  async #claimReady(
+    claimant: Claimant,
+    lane: string,
+    { filter, index }: ClaimScope,
+  ): Promise<ClaimResult<Payload>> {
     // Made before the call, so that a claim whose reply is lost can be found again.
     const token = randomUUID() as string as LeaseToken;
     const sentAtMs = this.#clock.monotonicMs();
@@ -302,10 +306,10 @@ export class MongoWorkerQueue<Payload extends object> implements WorkerQueue<Pay
       );
     } catch (error) {
       if (!isReplyLost(error)) throw error;
-      // Kept until a read has settled it: at once if the database can be reached, else with this lane's next claim.
+      // A look that finds nothing may have been faster than the claim on its way; this lane's next claim looks once more.
       this.#doubtful.set(lane, { token, sentAtMs });
       job = await this.#findClaimed(token);
-      this.#doubtful.delete(lane);
+      if (job !== null) this.#doubtful.delete(lane);
     }
     return job === null ? { kind: 'empty' } : this.#claimed(job, claimant, sentAtMs);
   }

@@ -2,7 +2,7 @@ import { sleep, type Clock } from '../platform/clock';
 import { isDatabaseUnreachable } from '../platform/database/faults';
 import { describeFailure, type Failure } from '../platform/errors';
 import type { Logger } from '../platform/logger';
-import { noMetrics, type Metrics } from '../platform/metrics';
+import type { Metrics } from '../platform/metrics';
 import { backoffMs } from '../queue/retry-policy';
 import type { ClaimedJob, LeaseLost } from '../queue/worker-queue';
 import type { Connectivity } from './connectivity';
@@ -19,7 +19,7 @@ export interface AttemptEnvironment {
   tally: Tally;
   clock: Clock;
   logger: Logger;
-  metrics?: Metrics;
+  metrics: Metrics;
   /** In 0 … 1, as Math.random. */
   random: () => number;
   /** How long a handler may go on after its signal aborted before its lane stops waiting for it. */
@@ -229,8 +229,8 @@ export class Attempt<Payload extends object> {
       'attempt finished',
     );
     const labels = { pipeline: this.source.pipeline, outcome: ending.kind };
-    (environment.metrics ?? noMetrics).count('worker_attempts', labels);
-    (environment.metrics ?? noMetrics).observe('worker_attempt_duration_ms', durationMs, labels);
+    environment.metrics.count('worker_attempts', labels);
+    environment.metrics.observe('worker_attempt_duration_ms', durationMs, labels);
     switch (ending.kind) {
       case 'completed':
         environment.tally.completed(durationMs, ending.ledger);

@@ -1,4 +1,5 @@
 import type { Clock } from '../platform/clock';
+import type { Metrics } from '../platform/metrics';
 import type { Lease } from '../queue/worker-queue';
 import type { Connectivity } from './connectivity';
 import type { WorkerEvents } from './worker-events';
@@ -13,6 +14,7 @@ export interface LeaseKeeperOptions {
   clock: Clock;
   events: WorkerEvents;
   connectivity: Connectivity;
+  metrics: Metrics;
 }
 
 export interface HeldLease {
@@ -99,7 +101,9 @@ export class LeaseKeeper {
   }
 
   async #renew(queue: RenewableQueue, leases: Lease[], lagMs: number): Promise<void> {
-    const { connectivity, events } = this.options;
+    const { connectivity, events, metrics } = this.options;
+    // How late the event loop lets a beat fire: the first sign of a handler that blocks it.
+    metrics.observe('worker_renewal_lag_ms', lagMs);
     try {
       const { lost } = await queue.renew(leases);
       connectivity.answered();

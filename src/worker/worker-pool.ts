@@ -1,7 +1,7 @@
 import { sleep, systemClock, type Clock } from '../platform/clock';
 import { makeWorkerId, type WorkerId } from '../platform/ids';
 import type { Logger } from '../platform/logger';
-import type { Metrics } from '../platform/metrics';
+import { noMetrics, type Metrics } from '../platform/metrics';
 import { Connectivity } from './connectivity';
 import { HeartbeatService } from './heartbeat-service';
 import { IdleGate } from './idle-gate';
@@ -70,7 +70,7 @@ export class WorkerPool {
     const clock = options.clock ?? systemClock;
     const logger = options.logger.child({ workerId });
     const connectivity = new Connectivity(logger, events);
-    const keeper = new LeaseKeeper({ clock, events, connectivity });
+    const keeper = new LeaseKeeper({ clock, events, connectivity, metrics: options.metrics ?? noMetrics });
     this.#connectivity = connectivity;
     this.#keeper = keeper;
     let laneNumber = 0;
@@ -85,7 +85,7 @@ export class WorkerPool {
           tally: this.#tally,
           clock,
           logger,
-          ...(options.metrics === undefined ? {} : { metrics: options.metrics }),
+          metrics: options.metrics ?? noMetrics,
           random: this.#random,
           abortGraceMs: options.abortGraceMs ?? DEFAULT_ABORT_GRACE_MS,
           gate,
@@ -125,6 +125,7 @@ export class WorkerPool {
   /** @throws PermanentError INDEX_MISSING when a queue can't be worked on safely. */
   async start(): Promise<void> {
     await Promise.all(this.#crews.map(({ source }) => source.verify()));
+    if (this.#stopping.signal.aborted) return;
     await this.#heartbeat.start();
     this.#running = Promise.all([...this.#lanes().map((lane) => lane.run()), this.#maintain()]);
   }
