@@ -22,6 +22,8 @@ export interface EventQueueOptions {
   maxRetryDelayMs?: number;
   maxFileBytes?: number;
   minFreeDiskBytes?: number;
+  /** See {@link QueueFileOptions.mustExist}. */
+  mustExist?: boolean;
   /** `handlers` where a dispatcher empties the queue; `direct` where the caller does, with `dequeue`. */
   consumers?: ConsumerMode;
 }
@@ -66,13 +68,19 @@ export class EventQueue {
     private readonly maxRetries = 3,
     options: EventQueueOptions = {},
   ) {
-    const { clock = systemClock, logger = silentLogger(), holder = makeWorkerId(), maxFileBytes } = options;
+    const {
+      clock = systemClock,
+      logger = silentLogger(),
+      holder = makeWorkerId(),
+      maxFileBytes,
+      mustExist = false,
+    } = options;
     const { minFreeDiskBytes, leaseMs, ...delays } = { ...DEFAULTS, ...options };
     const bound = maxFileBytes === undefined ? {} : { maxFileBytes };
     this.clock = clock;
     this.logger = logger;
     this.delays = delays;
-    this.file = openQueueFile({ path, logger, ...bound });
+    this.file = openQueueFile({ path, logger, mustExist, ...bound });
     this.store = new EventStore(this.file, clock, { minFreeDiskBytes, ...bound });
     this.deliveries = new DeliveryStore(this.file, clock, holder, leaseMs, options.consumers ?? 'direct');
     this.deadLetters = new EventDeadLetters(this.file.db, clock);

@@ -1,3 +1,5 @@
+import type { z } from 'zod';
+import type { ingestionSettings } from '../platform/settings/ingestion.settings';
 import type { RetryPolicies } from './handler-registry';
 import type { HealthThresholds } from './ingestion-health';
 
@@ -51,3 +53,34 @@ export const defaultTuning: IngestionTuning = {
   maxLagLedgers: 20,
   stopGraceMs: 10_000,
 };
+
+export type IngestionSettings = {
+  [Name in keyof typeof ingestionSettings]: z.output<(typeof ingestionSettings)[Name]>;
+};
+
+/** The settings' part of the tuning. */
+export function tuningFrom(settings: IngestionSettings): IngestionTuning {
+  const maxFileBytes = settings.EVENT_QUEUE_MAX_FILE_BYTES;
+  return {
+    ...defaultTuning,
+    pollIntervalMs: settings.EVENT_INGESTION_POLL_INTERVAL_MS,
+    processIntervalMs: settings.EVENT_INGESTION_PROCESS_INTERVAL_MS,
+    pageLimit: settings.EVENT_INGESTION_LIMIT,
+    maxPending: settings.EVENT_QUEUE_MAX_PENDING,
+    deliveryLeaseMs: settings.EVENT_QUEUE_LEASE_MS,
+    leaderLeaseMs: settings.EVENT_INGESTION_LEASE_MS,
+    handlerTimeoutMs: settings.EVENT_HANDLER_TIMEOUT_MS,
+    maxCalls: settings.EVENT_HANDLER_MAX_CALLS,
+    retry: {
+      ...defaultTuning.retry,
+      normal: { ...defaultTuning.retry.normal, maxAttempts: settings.EVENT_QUEUE_MAX_RETRIES },
+    },
+    maintenanceIntervalMs: settings.EVENT_QUEUE_CLEANUP_INTERVAL_MS,
+    retentionMs: settings.EVENT_QUEUE_RETENTION_MS,
+    compressAfterMs: settings.EVENT_QUEUE_COMPRESS_AFTER_MS,
+    minFreeDiskBytes: settings.EVENT_QUEUE_MIN_FREE_DISK_BYTES,
+    maxEventAgeMs: settings.EVENT_QUEUE_MAX_AGE_MS,
+    maxLagLedgers: settings.EVENT_MAX_LAG_LEDGERS,
+    ...(maxFileBytes === 0 ? {} : { maxFileBytes }),
+  };
+}

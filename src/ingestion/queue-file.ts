@@ -9,6 +9,8 @@ export interface QueueFileOptions {
   logger: Logger;
   /** Bound on the size of the main file in bytes (SQLite's max_page_count). Default: the disk's. */
   maxFileBytes?: number;
+  /** For tools that look into the file of a running service: a missing or corrupt one is left as it is, and reported. */
+  mustExist?: boolean;
   /** How long a write waits for another process's transaction, milliseconds. */
   busyTimeoutMs?: number;
 }
@@ -47,14 +49,18 @@ export function isCorrupt(error: unknown): boolean {
 /**
  * Opens the queue file, or makes it, readable by its owner only. A file that SQLite can't read is set aside under a
  * name that is logged, and an empty one takes its place: intake resumes from the shared checkpoint.
- * @throws PermanentError for a file of a later release; SQLite's own error when the path can't be opened.
+ * @throws PermanentError for a file of a later release, and for a missing one that must exist; SQLite's own error when
+ * the path can't be opened.
  */
 export function openQueueFile(options: QueueFileOptions): QueueFile {
-  const { path, logger } = options;
+  const { path, logger, mustExist = false } = options;
+  if (mustExist && !existsSync(path)) {
+    throw new PermanentError('EVENT_QUEUE_MISSING', `there is no event queue file at ${path}`);
+  }
   try {
     return { db: open(options), path, setAside: null };
   } catch (error) {
-    if (!isCorrupt(error)) throw error;
+    if (mustExist || !isCorrupt(error)) throw error;
     const setAside = setFileAside(path);
     logger.error(
       { path, setAside, code: sqliteCode(error) },

@@ -1,0 +1,141 @@
+import { Command, InvalidArgumentError } from 'commander';
+import { config as loadDotenv } from 'dotenv';
+import type { DeadLetterFilter } from '../ingestion/dead-letters';
+import { EventQueue } from '../ingestion/event-queue';
+import { describeFailure } from '../platform/errors';
+import { makeCensor } from '../platform/logger';
+import { ingestionSettings } from '../platform/settings/ingestion.settings';
+import * as commands from './events/commands';
+import type { Intent } from './events/commands';
+import { type Answer, exitCodes } from './rescue/answer';
+
+interface GlobalOptions {
+  json?: boolean;
+  file?: string;
+}
+
+interface FilterOptions {
+  handler?: string;
+  id?: string[];
+  all?: boolean;
+}
+
+const DAY_MS = 24 * 60 * 60 * 1000;
+
+const exitCodeHelp = `
+Exit codes:
+  0  done, or previewed
+  1  usage, or a failure of the command itself (no such file, unreadable)
+  2  gaps: there are some
+  4  replay: nothing failed matches
+
+Nothing is changed without --execute. A service may run on the same file meanwhile.`;
+
+/** `events …`: looks into, and after, the file that contract events wait in. */
+export function eventsCommand(): Command {
+  const program = new Command('events')
+    .description('Looks after the event queue. Previews unless --execute is given.')
+    .addHelpText('after', exitCodeHelp);
+
+  program
+    .command('stats')
+    .description('how many events wait, and for whom; where each contract stands')
+    .action((_options: object, command: Command) => answer(command, commands.stats));
+  program
+    .command('failed')
+    .description('what handlers gave up, and what could not be read')
+    .option('--handler <name>', 'of one handler')
+    .option('--limit <count>', 'at most so many', wholeNumber, 50)
+    .option('--after <seq>', 'behind this row', wholeNumber, 0)
+    .action(
+      ({ handler, limit, after }: { handler?: string; limit: number; after: number }, command: Command) =>
+        answer(command, (queue) =>
+          commands.failed(queue, handler === undefined ? {} : { handler }, { limit, afterSeq: after }),
+        ),
+    );
+  mutation(program, 'replay', 'gives failed events back to the handlers that gave them up')
+    .option('--handler <name>', 'those of one handler')
+    .option('--id <eventId...>', 'those of these events')
+    .option('--all', 'every one')
+    .action((options: FilterOptions, command: Command) => {
+      const filter = filterOf(options, command);
+      const intent = intentOf(command);
+      return answer(command, (queue) => commands.replay(queue, filter, intent));
+    });
+  program
+    .command('gaps')
+    .description('ledgers whose events no server had any more; exit code 2 when there are any')
+    .action((_options: object, command: Command) => answer(command, commands.gaps));
+  mutation(program, 'cleanup', 'removes processed events; failed ones stay')
+    .option('--older-than-ms <ms>', 'processed so long ago', wholeNumber, DAY_MS)
+    .action(({ olderThanMs }: { olderThanMs: number }, command: Command) => {
+      const intent = intentOf(command);
+      return answer(command, (queue) => commands.cleanup(queue, olderThanMs, intent));
+    });
+  for (const command of program.commands) {
+    command
+      .option('--json', 'answer with one JSON object')
+      .option('--file <path>', 'the queue file (default: EVENT_QUEUE_PATH)');
+  }
+  return program;
+}
+
+function mutation(program: Command, name: string, description: string): Command {
+  return program
+    .command(name)
+    .description(description)
+    .requiredOption('--operator <name>', 'who does it')
+    .requiredOption('--reason <text>', 'why')
+    .option('--execute', 'do it, rather than say what would be done');
+}
+
+function intentOf(command: Command): Intent {
+  const {
+    operator,
+    reason,
+    execute = false,
+  } = command.opts<Omit<Intent, 'execute'> & { execute?: boolean }>();
+  if (operator.trim() === '' || reason.trim() === '')
+    command.error('error: --operator and --reason must say something');
+  return { operator, reason, execute };
+}
+
+/** Replaying everything has to be asked for: a forgotten filter must not do it. */
+function filterOf({ handler, id, all = false }: FilterOptions, command: Command): DeadLetterFilter {
+  if (all === (handler !== undefined || id !== undefined)) {
+    command.error('error: name a --handler, some --id, or --all');
+  }
+  return {
+    ...(handler === undefined ? {} : { handler }),
+    ...(id === undefined ? {} : { eventIds: id }),
+  };
+}
+
+function answer(command: Command, act: (queue: EventQueue) => Answer): void {
+  loadDotenv({ quiet: true });
+  const { json = false, file } = command.optsWithGlobals<GlobalOptions>();
+  const path = file ?? ingestionSettings.EVENT_QUEUE_PATH.parse(process.env['EVENT_QUEUE_PATH'] || undefined);
+  try {
+    const queue = new EventQueue(path, 3, { mustExist: true });
+    try {
+      const { exitCode, data, lines } = act(queue);
+      process.stdout.write(json ? `${JSON.stringify(data)}\n` : `${lines.join('\n')}\n`);
+      process.exitCode = exitCode;
+    } finally {
+      queue.close();
+    }
+  } catch (error) {
+    const { code, message } = describeFailure(error);
+    const report = makeCensor([])(message);
+    process.stderr.write(`${report}\n`);
+    if (json) process.stdout.write(`${JSON.stringify({ error: report, code })}\n`);
+    process.exitCode = exitCodes.error;
+  }
+}
+
+function wholeNumber(text: string): number {
+  if (!/^\d{1,15}$/.test(text)) throw new InvalidArgumentError('expected a whole number');
+  return Number(text);
+}
+
+if (require.main === module) void eventsCommand().parseAsync();

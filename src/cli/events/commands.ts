@@ -1,0 +1,107 @@
+import type { DeadLetterFilter } from '../../ingestion/dead-letters';
+import type { EventQueue } from '../../ingestion/event-queue';
+import { type Answer, exitCodes, facts, table } from '../rescue/answer';
+
+export interface Intent {
+  operator: string;
+  reason: string;
+  execute: boolean;
+}
+
+const isoTime = (ms: number): string => new Date(ms).toISOString();
+
+export function stats(queue: EventQueue): Answer {
+  const counts = queue.getStats();
+  const handlers = queue.deliveries.backlog();
+  const positions = Object.fromEntries(queue.store.positions());
+  const gaps = queue.store.gaps().length;
+  return {
+    exitCode: exitCodes.done,
+    data: { ...counts, handlers, positions, gaps },
+    lines: [
+      ...facts({ ...counts, gaps }),
+      '',
+      ...table(handlers, ['handler', 'ready', 'waiting', 'leased', 'dead']),
+      '',
+      ...table(
+        Object.entries(positions).map(([contract, { cursor, startLedger }]) => ({
+          contract,
+          cursor,
+          startLedger,
+        })),
+        ['contract', 'cursor', 'startLedger'],
+      ),
+    ],
+  };
+}
+
+export function failed(
+  queue: EventQueue,
+  filter: DeadLetterFilter,
+  page: { limit: number; afterSeq: number },
+): Answer {
+  const letters = queue.deadLetters
+    .list(filter, page)
+    .map(({ diedAt, ...letter }) => ({ ...letter, diedAt: isoTime(diedAt) }));
+  const total = queue.deadLetters.count(filter);
+  return {
+    exitCode: exitCodes.done,
+    data: { total, failed: letters },
+    lines: [
+      ...table(letters, ['seq', 'eventId', 'handler', 'attempts', 'code', 'message', 'diedAt']),
+      `${letters.length} of ${total}`,
+    ],
+  };
+}
+
+export function replay(queue: EventQueue, filter: DeadLetterFilter, { execute, ...by }: Intent): Answer {
+  const matching = queue.deadLetters.count(filter);
+  if (matching === 0) {
+    return { exitCode: exitCodes.notFound, data: { matching }, lines: ['nothing failed matches'] };
+  }
+  if (!execute) {
+    return {
+      exitCode: exitCodes.done,
+      data: { matching, executed: false },
+      lines: [`would replay ${matching}; add --execute to do it`],
+    };
+  }
+  const replayed = queue.deadLetters.replay(filter, by);
+  return {
+    exitCode: exitCodes.done,
+    data: { matching, executed: true, replayed },
+    lines: [`replayed ${replayed}`],
+  };
+}
+
+export function gaps(queue: EventQueue): Answer {
+  const found = queue.store.gaps().map(({ foundAt, ...gap }) => ({ ...gap, foundAt: isoTime(foundAt) }));
+  return {
+    exitCode: found.length > 0 ? exitCodes.found : exitCodes.done,
+    data: { gaps: found },
+    lines: table(found, ['contractId', 'fromLedger', 'toLedger', 'reason', 'foundAt']),
+  };
+}
+
+export function cleanup(
+  queue: EventQueue,
+  olderThanMs: number,
+  { execute, operator, reason }: Intent,
+): Answer {
+  const matching = queue.maintenance.countExpired(olderThanMs);
+  if (!execute) {
+    return {
+      exitCode: exitCodes.done,
+      data: { matching, executed: false },
+      lines: [`would remove ${matching} processed events; add --execute to do it`],
+    };
+  }
+  const removed = queue.cleanup(olderThanMs);
+  queue.maintenance.shrink();
+  queue.deadLetters.note({ action: 'cleanup', operator, reason, details: { olderThanMs, removed } });
+  return {
+    exitCode: exitCodes.done,
+    data: { matching, executed: true, removed },
+    lines: [`removed ${removed} processed events`],
+  };
+}
