@@ -3,6 +3,9 @@ import { requireApiKey } from './http/api-key';
 import { createApp } from './http/app';
 import { listen } from './http/server';
 import { workerHealthService } from './operations/worker-health.service';
+import { EventPropagator } from './ingestion/event-propagator';
+import { IngestionStateRepository } from './ingestion/ingestion-state.repository';
+import { defaultTuning, type IngestionTuning } from './ingestion/ingestion-tuning';
 import type { Config } from './platform/config';
 import { connectDatabase } from './platform/database/connection';
 import { ensureIndexes } from './platform/database/indexes';
@@ -10,6 +13,7 @@ import type { Logger } from './platform/logger';
 import { deadLetterModel } from './queue/dead-letter.model';
 import { DeadLetterRepository } from './queue/dead-letters';
 import { createRandomnessPipeline } from './randomness/randomness.pipeline';
+import { decodeContractValue } from './stellar/scval-codec';
 import { createStellarLayer, type StellarLayer } from './stellar/stellar-layer';
 import { createVerificationPipeline } from './verification/verification.pipeline';
 import { workerHeartbeatModel } from './worker/worker-heartbeat.model';
@@ -75,6 +79,7 @@ export async function openHouse(config: Config, logger: Logger): Promise<House> 
     closing.push(() => foundation.stellar.close());
     const roles = new Set(config.SOROLANE_ROLES);
     if (roles.has('worker')) closing.push(await openWorker(foundation));
+    if (roles.has('ingester')) closing.push(openIngester(foundation));
     const api = roles.has('api') ? await openApi(foundation) : null;
     if (api !== null) closing.push(api.close);
     logger.info({ roles: [...roles], url: api?.url }, 'started');
@@ -133,6 +138,52 @@ async function openWorker({
     await pool.stop();
   };
 }
+
+function openIngester({ config, logger, connection, stellar, pipelines }: Foundation): () => Promise<void> {
+  const handlers = pipelines.flatMap(({ eventHandlers }) => eventHandlers);
+  const followed = new Set([
+    ...handlers.flatMap(({ contracts = [] }) => contracts),
+    ...config.EVENT_CONTRACT_IDS,
+  ]);
+  const propagator = new EventPropagator({
+    source: stellar.events,
+    decode: decodeContractValue,
+    contractIds: [...followed],
+    handlers,
+    queuePath: config.EVENT_QUEUE_PATH,
+    ...(config.EVENT_CURSOR === undefined ? {} : { cursorOverride: config.EVENT_CURSOR }),
+    ...(config.EVENT_INGESTION_START_LEDGER === 0
+      ? {}
+      : { startLedger: config.EVENT_INGESTION_START_LEDGER }),
+    state: new IngestionStateRepository(connection),
+    tuning: tuningOf(config),
+    logger,
+  });
+  propagator.start();
+  return () => propagator.stop();
+}
+
+const tuningOf = (config: Config): Partial<IngestionTuning> => ({
+  pollIntervalMs: config.EVENT_INGESTION_POLL_INTERVAL_MS,
+  processIntervalMs: config.EVENT_INGESTION_PROCESS_INTERVAL_MS,
+  pageLimit: config.EVENT_INGESTION_LIMIT,
+  maxPending: config.EVENT_QUEUE_MAX_PENDING,
+  deliveryLeaseMs: config.EVENT_QUEUE_LEASE_MS,
+  leaderLeaseMs: config.EVENT_INGESTION_LEASE_MS,
+  handlerTimeoutMs: config.EVENT_HANDLER_TIMEOUT_MS,
+  maxCalls: config.EVENT_HANDLER_MAX_CALLS,
+  retry: {
+    ...defaultTuning.retry,
+    normal: { ...defaultTuning.retry.normal, maxAttempts: config.EVENT_QUEUE_MAX_RETRIES },
+  },
+  maintenanceIntervalMs: config.EVENT_QUEUE_CLEANUP_INTERVAL_MS,
+  retentionMs: config.EVENT_QUEUE_RETENTION_MS,
+  compressAfterMs: config.EVENT_QUEUE_COMPRESS_AFTER_MS,
+  minFreeDiskBytes: config.EVENT_QUEUE_MIN_FREE_DISK_BYTES,
+  ...(config.EVENT_QUEUE_MAX_FILE_BYTES === 0 ? {} : { maxFileBytes: config.EVENT_QUEUE_MAX_FILE_BYTES }),
+  maxEventAgeMs: config.EVENT_QUEUE_MAX_AGE_MS,
+  maxLagLedgers: config.EVENT_MAX_LAG_LEDGERS,
+});
 
 async function openApi({
   config,

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { baseSettings } from './settings/base.settings';
 import { crossChecks } from './settings/cross-checks';
 import { httpSettings } from './settings/http.settings';
+import { ingestionSettings } from './settings/ingestion.settings';
 import { randomnessSettings } from './settings/randomness.settings';
 import { stellarSettings } from './settings/stellar.settings';
 import { verificationSettings } from './settings/verification.settings';
@@ -14,6 +15,7 @@ export const settingGroups: readonly { title: string; settings: Record<string, z
   { title: 'Workers', settings: workerSettings },
   { title: 'Verification', settings: verificationSettings },
   { title: 'Randomness', settings: randomnessSettings },
+  { title: 'Event ingestion', settings: ingestionSettings },
   { title: 'Stellar', settings: stellarSettings },
 ];
 
@@ -23,6 +25,7 @@ const schema = z.object({
   ...workerSettings,
   ...verificationSettings,
   ...randomnessSettings,
+  ...ingestionSettings,
   ...stellarSettings,
 });
 
