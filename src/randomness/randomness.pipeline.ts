@@ -80,6 +80,7 @@ export interface RandomnessPipeline {
   readonly projector: RandomnessDeadLetters;
   readonly rescue: RescueService;
   readonly audit: AuditTrail;
+  readonly contract: RaffleContract;
   /** What a lane does with a job. */
   readonly handler: JobHandler<RandomnessJob>;
   readonly work: readonly WorkSource[];
@@ -218,6 +219,7 @@ export function createRandomnessPipeline(deps: RandomnessPipelineDeps): Randomne
       logger,
     }),
     audit,
+    contract,
     handler,
     work: [
       workSource<RandomnessJob>({

@@ -1,0 +1,211 @@
+import { createHash } from 'node:crypto';
+import type { IntentId, SubmissionRequest } from '../../../src/stellar/submission';
+import { neverAborted, submit } from '../../support/stellar-fixture';
+import {
+  openRandomnessNetwork,
+  untilAll,
+  type NetworkWorker,
+  type RandomnessNetwork,
+} from '../../support/randomness-network';
+
+let network: RandomnessNetwork;
+beforeAll(async () => {
+  network = await openRandomnessNetwork({ ledgerMs: 60, endpoints: 2 });
+});
+afterAll(() => network.close());
+
+const deliveriesOf = (contractId: string) =>
+  network.simnet.observer.raffleDeliveries().filter((delivery) => delivery.contractId === contractId);
+
+describe('receive_randomness', () => {
+  let worker: NetworkWorker;
+  beforeAll(async () => {
+    worker = await network.openWorker({
+      randomness: { QUEUE_MAX_CONCURRENCY: '8' },
+      stellar: { STELLAR_RPC_TIMEOUT_MS: '300' },
+    });
+    await worker.pool.start();
+  });
+
+  it('is what the contract has', async () => {
+    const { contract } = worker.pipeline;
+    expect(await contract.checkInterface(network.simnet.contracts.raffle, neverAborted())).toEqual({
+      kind: 'present',
+    });
+    expect(
+      await contract.checkInterface(network.simnet.contracts.raffleInstance, neverAborted()),
+    ).toMatchObject({
+      kind: 'absent',
+    });
+  });
+
+  it('delivers small and large raffles, each once, with proofs that hold, through an RPC that fails a quarter of its calls', async () => {
+    network.simnet.setFaults({ rate: 0.25, seed: 11, holdMs: 400 });
+    const drawn = await network.simnet.actions.drawRaffles(
+      Array.from({ length: 12 }, (_, index) => ({
+        prizeLumens: index % 2 === 0 ? 100 : 700,
+        highPriority: index === 5,
+      })),
+    );
+    for (const { raffleId, requestId, ledger } of drawn) {
+      await worker.pipeline.service.submit({
+        requestId: String(requestId),
+        raffleId,
+        source: 'event',
+        requestedAtLedger: ledger,
+      });
+    }
+    worker.pool.wake();
+    const jobs = await untilAll(
+      worker.pipeline,
+      drawn.map(({ requestId }) => String(requestId)),
+      'confirmed',
+    );
+    network.simnet.setFaults({});
+    const delivered = deliveriesOf(network.simnet.contracts.raffle);
+    expect(delivered.map(({ raffleId }) => raffleId).sort((a, b) => a! - b!)).toEqual(
+      drawn.map(({ raffleId }) => raffleId),
+    );
+    for (const job of jobs) {
+      const onChain = delivered.find(({ raffleId }) => raffleId === job.raffleId)!;
+      expect(job.randomness).toMatchObject({
+        seed: onChain.seed,
+        method: onChain.raffleId! % 2 === 1 ? 'PRNG' : 'VRF',
+      });
+      expect(job).toMatchObject({ txHash: onChain.txHash, ledger: onChain.ledger });
+      expect(
+        await worker.pipeline.service.verify({
+          requestId: job.requestId,
+          proof: job.randomness!.proof,
+          seed: onChain.seed,
+        }),
+      ).toMatchObject({ valid: true, method: job.randomness!.method });
+    }
+    expect(await worker.pipeline.audit.verifyChain()).toMatchObject({ kind: 'intact', rows: 24 });
+  });
+
+  it('is refused the second time, by the contract’s own code', async () => {
+    const [drawn] = await network.simnet.actions.drawRaffles([{ prizeLumens: 10 }]);
+    const id = String(drawn!.requestId);
+    await worker.pipeline.service.submit({ requestId: id, raffleId: drawn!.raffleId, source: 'event' });
+    const [job] = await untilAll(worker.pipeline, [id], 'confirmed');
+    const { contract } = worker.pipeline;
+    const again: SubmissionRequest = {
+      intent: 'a second one' as IntentId,
+      epoch: 1,
+      call: await contract.deliveryCall(job!, job!.randomness!, worker.stellar.oracle),
+      feeClass: 'standard',
+      alreadyDoneCodes: [],
+      findEvidence: () => Promise.resolve(null),
+    };
+    expect(await submit(worker.stellar, again)).toMatchObject({ kind: 'rejected', contractCode: 61 });
+  });
+
+  it('is not sent to a cancelled raffle', async () => {
+    const [drawn] = await network.simnet.actions.drawRaffles([{ prizeLumens: 10 }]);
+    await network.simnet.actions.cancelRaffle(drawn!.raffleId);
+    const id = String(drawn!.requestId);
+    const before = network.simnet.observer.stats().accepted;
+    await worker.pipeline.service.submit({ requestId: id, raffleId: drawn!.raffleId, source: 'event' });
+    const [job] = await untilAll(worker.pipeline, [id], 'failed');
+    expect(job).toMatchObject({
+      phase: 'done',
+      lastError: 'RAFFLE_CANCELLED: Raffle already cancelled',
+      txHash: null,
+    });
+    expect(network.simnet.observer.stats().accepted).toBe(before);
+  });
+
+  it('signs messages bound to network and contract when told to', async () => {
+    const v2 = await network.openWorker({ randomness: { ORACLE_MESSAGE_VERSION: '2' } });
+    const [drawn] = await network.simnet.actions.drawRaffles([{ prizeLumens: 900 }]);
+    const id = String(drawn!.requestId);
+    await v2.pipeline.service.submit({ requestId: id, raffleId: drawn!.raffleId, source: 'event' });
+    await worker.pool.stop();
+    await v2.pool.start();
+    const [job] = await untilAll(v2.pipeline, [id], 'confirmed');
+    await v2.pool.stop();
+    expect(job?.randomness).toMatchObject({ method: 'VRF', messageVersion: 2 });
+    expect(await v2.pipeline.service.verify({ requestId: id, proof: job!.randomness!.proof })).toMatchObject({
+      valid: true,
+      messageVersion: 2,
+    });
+  });
+});
+
+describe('provide_randomness', () => {
+  let worker: NetworkWorker;
+  beforeAll(async () => {
+    worker = await network.openWorker({
+      randomness: {
+        RAFFLE_CONTRACT_INTERFACE: 'provide_randomness',
+        RAFFLE_CONTRACT_ID: network.simnet.contracts.raffleInstance,
+      },
+    });
+    await worker.pool.start();
+  });
+
+  async function drawn(
+    options: Parameters<RandomnessNetwork['simnet']['actions']['deployRaffleInstance']>[0] = {},
+  ) {
+    const contractId = network.simnet.actions.deployRaffleInstance(options);
+    const { requestId, ledger } = await network.simnet.actions.drawInstance(contractId);
+    return { contractId, requestId: requestId.toString(), ledger };
+  }
+  const submitted = async ({
+    contractId,
+    requestId,
+    ledger,
+  }: Awaited<ReturnType<typeof drawn>>): Promise<string> => {
+    const { requestId: id } = await worker.pipeline.service.submit({
+      requestId,
+      raffleId: null,
+      contractId,
+      source: 'event',
+      requestedAtLedger: ledger,
+    });
+    worker.pool.wake();
+    return id;
+  };
+
+  it('delivers to raffles that are contracts of their own, each once', async () => {
+    const raffles = await Promise.all([drawn(), drawn({ prizeLumens: 5 }), drawn()]);
+    const ids = await Promise.all(raffles.map(submitted));
+    const jobs = await untilAll(worker.pipeline, ids, 'confirmed');
+    for (const job of jobs) {
+      const delivered = deliveriesOf(job.contractId);
+      expect(delivered).toMatchObject([{ requestId: job.contractRequestId, txHash: job.txHash }]);
+      // The contract's 64-bit seed is the head of ours, which follows from a proof of its own.
+      const seed = createHash('sha256').update(Buffer.from(job.randomness!.proof, 'hex')).digest();
+      expect(delivered[0]!.seed).toBe(seed.readBigUInt64BE().toString());
+    }
+  });
+
+  it('waits while it is too early', async () => {
+    const raffle = await drawn({ minDelayLedgers: 12 });
+    const [job] = await untilAll(worker.pipeline, [await submitted(raffle)], 'confirmed');
+    expect(job!.attemptCount).toBeGreaterThan(1);
+    expect(job!.ledger).toBeGreaterThanOrEqual(raffle.ledger + 12);
+  });
+
+  it('sends nothing after 200 ledgers, and the raffle falls back', async () => {
+    const raffle = await drawn();
+    network.simnet.closeLedgers(200);
+    const [job] = await untilAll(worker.pipeline, [await submitted(raffle)], 'failed');
+    expect(job!.errors.at(-1)).toMatchObject({ code: 'REQUEST_TOO_LATE' });
+    await network.simnet.actions.triggerFallback(raffle.contractId, false);
+    expect(deliveriesOf(raffle.contractId)).toEqual([]);
+  });
+
+  it('ends a job whose raffle fell back meanwhile, without a transaction', async () => {
+    const raffle = await drawn();
+    network.simnet.closeLedgers(200);
+    await network.simnet.actions.triggerFallback(raffle.contractId, false);
+    const [job] = await untilAll(worker.pipeline, [await submitted(raffle)], 'failed');
+    expect(job).toMatchObject({
+      phase: 'done',
+      txHash: null,
+      lastError: 'RAFFLE_FINALIZED: Raffle already finalized',
+    });
+  });
+});
