@@ -4,12 +4,17 @@ const CHECK_EVERY = 128;
 
 /** Ends a command that takes longer than its `maxTimeMS`. Commands run to their end on one thread, so they have to look themselves. */
 export class Deadline {
-  readonly #at: number;
+  #at: number;
   #calls = 0;
 
   /** @param maxTimeMs 0 for none */
   constructor(maxTimeMs: number) {
     this.#at = maxTimeMs > 0 ? performance.now() + maxTimeMs : Infinity;
+  }
+
+  /** The command is done. What is left of its result is for later commands, whose time is their own. */
+  lift(): void {
+    this.#at = Infinity;
   }
 
   /** @throws CommandError 50 */

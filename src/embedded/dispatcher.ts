@@ -61,7 +61,9 @@ export class Dispatcher {
       requireServable(body);
       this.engine.commandCounts.set(name, (this.engine.commandCounts.get(name) ?? 0) + 1);
       const scope = Scope.of(body, new Date());
-      return command({ engine: this.engine, db, name, body, scope, connectionId });
+      const reply = command({ engine: this.engine, db, name, body, scope, connectionId });
+      scope.deadline.lift();
+      return reply;
     } catch (error) {
       if (error instanceof CommandError) return error.toReply();
       this.onDefect(error, name);

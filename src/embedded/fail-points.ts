@@ -1,6 +1,7 @@
 import type { Document, Value } from './bson/values';
 import { isDocument, isNumeric, toNumber } from './bson/values';
 import { CommandError } from './errors';
+import { formatValue } from './storage/format-value';
 
 /** How a command is made to fail, for tests of what clients do then. */
 export interface Failure {
@@ -26,7 +27,7 @@ export class FailPoints {
   /** @throws CommandError for a fail point that isn't known */
   configure(body: Document): void {
     if (body.configureFailPoint !== 'failCommand') {
-      throw new CommandError(2, `Fail point ${String(body.configureFailPoint)} is not known here`);
+      throw new CommandError(2, `Fail point ${formatValue(body.configureFailPoint)} is not known here`);
     }
     const { mode, data = {} } = body;
     if (!isDocument(data)) throw new CommandError(14, "BSON field 'data' must be an object");

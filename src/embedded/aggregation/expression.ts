@@ -102,7 +102,7 @@ const context = Context.init({
   ...operators,
   expression: {
     ...(operators.expression as Record<string, Operator>),
-    /** Hands out the scope that mingo made, since making one copies the table of operators. */
+    /** Hands out the scope that mingo made. */
     $scope: (_object: unknown, _expression: unknown, options: Options) => options,
   },
 });
@@ -134,18 +134,25 @@ export function prepare(expression: Value, environment: Environment): unknown {
   return Object.fromEntries(entries.map(([name, each]) => [name, prepare(each, environment)]));
 }
 
-export function scopeFor(environment: Environment): EvaluationScope {
-  const options: Options = {
-    idKey: '_id',
-    processingMode: ProcessingMode.CLONE_OFF,
-    useStrictMode: true,
-    // What mingo makes $setWindowFields of; it runs no code that comes from a client.
-    scriptEnabled: true,
-    failOnError: true,
-    context,
-    variables: environment.variables,
-  };
-  return (evalExpr({}, { $scope: 1 }, options) as EvaluationScope).update({ root: undefined });
+interface ScopeClass {
+  init(options: Options): EvaluationScope;
+}
+
+/** Made once: to make one of plain options, mingo copies its whole table of operators. */
+const rootScope = evalExpr({}, { $scope: 1 }, {
+  idKey: '_id',
+  processingMode: ProcessingMode.CLONE_OFF,
+  useStrictMode: true,
+  // What mingo makes $setWindowFields of; it runs no code that comes from a client.
+  scriptEnabled: true,
+  failOnError: true,
+  context,
+} satisfies Options) as EvaluationScope;
+
+export function scopeFor({ variables }: Environment): EvaluationScope {
+  return (rootScope.constructor as unknown as ScopeClass)
+    .init(rootScope)
+    .update({ root: undefined, variables });
 }
 
 /** What mingo refuses is the client's mistake. */

@@ -74,7 +74,7 @@ export class PipelineRunner {
     readonly db: string,
     readonly scope: Scope,
     readonly source: Source,
-    readonly hint: Value = undefined,
+    readonly hint?: Value,
   ) {}
 
   withVariables(variables: Document): PipelineRunner {

@@ -6,6 +6,7 @@ import { field, isDocument, isNumeric, toNumber } from '../bson/values';
 import { CommandError, failedToParse } from '../errors';
 import { withValueAt } from '../query/projection';
 import { Sorter } from '../query/sort';
+import { formatValue } from '../storage/format-value';
 import { prepare, rethrow, scopeFor } from './expression';
 import { groupDocuments } from './group';
 import { lookup } from './lookup';
@@ -68,7 +69,7 @@ function* unwound(documents: Iterable<Document>, argument: Value): Generator<Doc
   if (typeof path !== 'string' || !path.startsWith('$')) {
     throw new CommandError(
       28818,
-      `path option to $unwind stage should be prefixed with a '$': ${String(path)}`,
+      `path option to $unwind stage should be prefixed with a '$': ${formatValue(path)}`,
     );
   }
   const parts = path.slice(1).split('.');

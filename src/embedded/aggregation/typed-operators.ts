@@ -1,11 +1,12 @@
 import { evalExpr } from 'mingo/core';
-import type { Options } from 'mingo/types';
+import type { AnyObject, Options } from 'mingo/types';
 import { addOrWiden, divide, mapNumber, multiplyOrWiden, negate, remainder } from '../bson/arithmetic';
 import { compareValues, equalValues } from '../bson/compare';
 import type { Document, NumericValue, Value } from '../bson/values';
 import { BSON_TYPE_NUMBERS, bsonTypeName, isDocument, isNumeric, toNumber } from '../bson/values';
 import { CommandError } from '../errors';
 import { Sorter } from '../query/sort';
+import { formatValue } from '../storage/format-value';
 import { ACCUMULATORS } from './accumulators';
 import { CONVERSIONS } from './conversions';
 
@@ -128,7 +129,7 @@ const convert: Operator = (object, expression, options) => {
     ? Object.keys(BSON_TYPE_NUMBERS).find((each) => BSON_TYPE_NUMBERS[each] === toNumber(type))
     : type;
   const conversion = typeof name === 'string' ? CONVERSIONS[name] : undefined;
-  if (!conversion) throw new CommandError(2, `Unknown type name: ${String(type)}`);
+  if (!conversion) throw new CommandError(2, `Unknown type name: ${formatValue(type)}`);
   try {
     return conversion(value);
   } catch (error) {
@@ -179,7 +180,7 @@ function accumulating(name: string): Operator {
 /** What mingo makes of options before it evaluates with them: they carry the document that `$$ROOT` and field paths start at. */
 export interface EvaluationScope extends Options {
   readonly local: { readonly root?: unknown };
-  update(locals: { root: unknown }): EvaluationScope;
+  update(locals: { root: unknown; variables?: AnyObject }): EvaluationScope;
 }
 
 /** Folds an expression over documents, or the values themselves for none. */

@@ -82,11 +82,11 @@ export function merge(documents: Iterable<Document>, argument: Value, target: Wr
   const namespace = targetOf(specification.into, target.db);
   if (!WHEN_NOT_MATCHED.includes(whenNotMatched as string))
     throw badValue(
-      `Enumeration value '${String(whenNotMatched)}' for field '$merge.whenNotMatched' is not a valid value.`,
+      `Enumeration value ${formatValue(whenNotMatched)} for field '$merge.whenNotMatched' is not a valid value.`,
     );
   if (!Array.isArray(whenMatched) && !WHEN_MATCHED.includes(whenMatched as string))
     throw badValue(
-      `Enumeration value '${String(whenMatched)}' for field '$merge.whenMatched' is not a valid value.`,
+      `Enumeration value ${formatValue(whenMatched)} for field '$merge.whenMatched' is not a valid value.`,
     );
   const paths = (Array.isArray(on) ? on : [on]).map(String);
   const collection = target.store.obtain(namespace);

@@ -55,7 +55,7 @@ function combine(operation: Operation, a: NumericValue, b: NumericValue): Numeri
     const result = adds ? a + b : a * b;
     if (isInt32(result) || result === 0) return result === 0 ? 0 : result;
   }
-  const exact = adds ? BigInt(toBigInt(a)) + toBigInt(b) : toBigInt(a) * toBigInt(b);
+  const exact = adds ? toBigInt(a) + toBigInt(b) : toBigInt(a) * toBigInt(b);
   return fitsInt64(exact) ? exact : 'overflow';
 }
 

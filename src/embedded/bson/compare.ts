@@ -1,8 +1,11 @@
 import type { Binary, BSONSymbol, Code, Timestamp } from 'mongodb';
 import { BSONRegExp, Decimal128, Double } from 'mongodb';
-import { RANK } from './ranks';
+import { RANK as RANKS } from './ranks';
 import type { Document, NumericValue, ObjectId, Value } from './values';
 import { at, rankOf, toNumber } from './values';
+
+/** Imports are looked up at each use; these comparisons are what everything else waits for. */
+const RANK = RANKS;
 
 export type StringOrder = (a: string, b: string) => number;
 
@@ -14,8 +17,8 @@ export const compareStrings: StringOrder = (a, b) => {
     let y = b.charCodeAt(i);
     if (x === y) continue;
     if (x >= 0xd800 && y >= 0xd800) {
-      if (x < 0xe000) x += 0x2000;
-      if (y < 0xe000) y += 0x2000;
+      x += x < 0xe000 ? 0x2000 : -0x800;
+      y += y < 0xe000 ? 0x2000 : -0x800;
     }
     return x - y;
   }

@@ -1,6 +1,6 @@
 import { Binary, BSONRegExp, BSONSymbol, Code, Decimal128, MaxKey, MinKey, Timestamp } from 'mongodb';
 import type { Document, Value } from './values';
-import { double, ObjectId, setField } from './values';
+import { double, OLD_BINARY_SUBTYPE, ObjectId, setField } from './values';
 
 /** The bytes are not BSON; the connection they came on can't be trusted to be in step any more. */
 export class MalformedBsonError extends Error {
@@ -194,7 +194,7 @@ class Reader {
   #binary(): Binary {
     let length = this.int32();
     const subtype = this.bytes[this.#take(1)] as number;
-    if (subtype === Binary.SUBTYPE_BYTE_ARRAY) length = this.int32();
+    if (subtype === OLD_BINARY_SUBTYPE) length = this.int32();
     const start = this.#take(length);
     return new Binary(Uint8Array.from(this.bytes.subarray(start, start + length)), subtype);
   }

@@ -1,6 +1,6 @@
 import { Binary, BSONRegExp, BSONSymbol, Code, Decimal128, Double, MaxKey, MinKey, Timestamp } from 'mongodb';
 import type { Document, Value } from './values';
-import { isInt32, ObjectId } from './values';
+import { isInt32, OLD_BINARY_SUBTYPE, ObjectId } from './values';
 
 /** A document that has been encoded already, to be copied into a reply as it is. */
 export class EncodedDocument {
@@ -205,7 +205,7 @@ export class BsonWriter {
   #binary(name: string, value: Binary): void {
     const length = value.length();
     this.#head(0x05, name);
-    const old = value.sub_type === Binary.SUBTYPE_BYTE_ARRAY;
+    const old = value.sub_type === OLD_BINARY_SUBTYPE;
     this.int32(old ? length + 4 : length);
     this.byte(value.sub_type);
     if (old) this.int32(length);

@@ -1,6 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import { Binary, BSONRegExp, BSONSymbol, Code, Decimal128, Double, MaxKey, MinKey, Timestamp } from 'mongodb';
-import { BracketEdge, RANK } from './ranks';
+import { BracketEdge, RANK as RANKS } from './ranks';
+
+/** Imports are looked up at each use, and this one is used for every comparison. */
+const RANK = RANKS;
 
 /**
  * How BSON is held in memory. Plain JavaScript values stand for the type that the drivers would send for them, so that
@@ -181,6 +184,9 @@ export function bsonTypeName(value: Value): string {
   if (value instanceof MaxKey) return 'maxKey';
   return 'object';
 }
+
+/** The subtype whose length is written twice; deprecated, but still found in old data. */
+export const OLD_BINARY_SUBTYPE = 2;
 
 /** The numbers that `$type` takes for the names. */
 export const BSON_TYPE_NUMBERS: Readonly<Record<string, number>> = {

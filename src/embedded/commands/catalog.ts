@@ -1,5 +1,5 @@
 import { Binary } from 'mongodb';
-import type { Document, Value } from '../bson/values';
+import type { Document } from '../bson/values';
 import { isDocument } from '../bson/values';
 import { CommandError } from '../errors';
 import { compileFilter } from '../query/filter';

@@ -6,7 +6,10 @@ export const getMore: Command = ({ engine, db, body }) => {
   const { getMore: id, collection } = body;
   if (typeof id !== 'bigint')
     throw new CommandError(14, "BSON field 'getMore.getMore' is the wrong type, expected type 'long'");
-  const namespace = `${db}.${String(collection)}`;
+  if (typeof collection !== 'string') {
+    throw new CommandError(14, "BSON field 'getMore.collection' is the wrong type, expected type 'string'");
+  }
+  const namespace = `${db}.${collection}`;
   const cursor = engine.cursors.get(id, namespace);
   const nextBatch = cursor.nextBatch(wholeNumberIn(body, 'batchSize', 0) || Infinity);
   const exhausted = cursor.isExhausted;

@@ -3,6 +3,7 @@ import { isDocument } from '../bson/values';
 import { badValue, CommandError } from '../errors';
 import type { CollectionIndex } from '../storage/collection-index';
 import { parseIndexDefinition } from '../storage/index-definition';
+import { formatValue } from '../storage/format-value';
 import { namespaceOf } from '../storage/store';
 import type { Command, Request } from './request';
 import {
@@ -94,18 +95,17 @@ export function changeIndex(request: Request): Document {
   const wanted = options.name ?? options.keyPattern;
   const index = typeof wanted === 'string' || isDocument(wanted) ? collection.findIndex(wanted) : undefined;
   if (!index)
-    throw new CommandError(27, `cannot find index ${String(options.name)} for ns ${collection.namespace}`);
+    throw new CommandError(27, `cannot find index ${formatValue(wanted)} for ns ${collection.namespace}`);
   const changes: Document = {};
   for (const name of ['expireAfterSeconds', 'hidden'] as const) {
     if (options[name] !== undefined) changes[name] = options[name];
   }
   const { spec } = index.definition;
-  const reply = Object.fromEntries(
-    Object.keys(changes).flatMap((name) => [
-      [`${name}_old`, spec[name] ?? false],
-      [`${name}_new`, changes[name]],
-    ]),
-  ) as Document;
+  const reply: Document = {};
+  for (const [name, value] of Object.entries(changes)) {
+    reply[`${name}_old`] = spec[name] ?? false;
+    reply[`${name}_new`] = value;
+  }
   collection.redefineIndex(index, parseIndexDefinition({ ...spec, ...changes }));
   return reply;
 }

@@ -22,6 +22,11 @@ function listOf(value: Value): Value[] {
   return Array.isArray(value) ? value : [value];
 }
 
+function textOf(value: Value): string {
+  if (typeof value === 'string') return value;
+  throw failedToParse('a $jsonSchema keyword must be a string');
+}
+
 function schemaOf(value: Value, keyword: string): Document {
   if (!isDocument(value)) throw failedToParse(`$jsonSchema keyword '${keyword}' must be an object`);
   return value;
@@ -55,7 +60,8 @@ function additionalTest(argument: Value, schema: Document): ValueTest {
 function sizeTest(keyword: string, argument: Value): ValueTest {
   const limit = Number(argument);
   const within = (size: number): boolean => (keyword.startsWith('min') ? size >= limit : size <= limit);
-  if (keyword.endsWith('Length')) return (value) => typeof value !== 'string' || within([...value].length);
+  if (keyword.endsWith('Length'))
+    return (value) => typeof value !== 'string' || within(Array.from(value).length);
   if (keyword.endsWith('Items')) return (value) => !Array.isArray(value) || within(value.length);
   return (value) => !isDocument(value) || within(Object.keys(value).length);
 }
@@ -63,15 +69,15 @@ function sizeTest(keyword: string, argument: Value): ValueTest {
 function compileKeyword(keyword: string, argument: Value, schema: Document): ValueTest {
   switch (keyword) {
     case 'bsonType': {
-      const names = listOf(argument).flatMap((name) => (name === 'number' ? numeric : [String(name)]));
+      const names = listOf(argument).flatMap((name) => (name === 'number' ? numeric : [textOf(name)]));
       return (value) => names.includes(bsonTypeName(value));
     }
     case 'type': {
-      const names = listOf(argument).flatMap((name) => JSON_TYPES[String(name)] ?? []);
+      const names = listOf(argument).flatMap((name) => JSON_TYPES[textOf(name)] ?? []);
       return (value) => names.includes(bsonTypeName(value));
     }
     case 'required': {
-      const names = listOf(argument).map(String);
+      const names = listOf(argument).map(textOf);
       return (value) => !isDocument(value) || names.every((name) => field(value, name) !== undefined);
     }
     case 'properties':
@@ -97,7 +103,7 @@ function compileKeyword(keyword: string, argument: Value, schema: Document): Val
       return (value) =>
         !isNumeric(value) || compareValues(value, argument) <= (schema.exclusiveMaximum === true ? -1 : 0);
     case 'pattern': {
-      const pattern = toRegExp(String(argument), '');
+      const pattern = toRegExp(textOf(argument), '');
       return (value) => typeof value !== 'string' || pattern.test(value);
     }
     case 'minLength':

@@ -5,13 +5,14 @@ import { RANK } from '../bson/ranks';
 import type { Document, Value } from '../bson/values';
 import { BSON_TYPE_NUMBERS, bsonTypeName, isDocument, isNumeric, rankOf, toNumber } from '../bson/values';
 import { badValue } from '../errors';
+import { formatValue } from '../storage/format-value';
 import type { DocumentTest, FilterContext } from './filter';
 import { compileField, compileFilter, isOperatorDocument } from './filter';
 import type { Predicate } from './path';
 import { anyAt } from './path';
 
 export function toRegExp(pattern: string, options: string): RegExp {
-  const flags = new Set([...options].filter((flag) => 'imsu'.includes(flag)));
+  const flags = new Set(Array.from(options).filter((flag) => 'imsu'.includes(flag)));
   if (options.includes('x')) {
     pattern = pattern.replace(/\\[\s#]|\s+|#.*$/gm, (text) => (text.startsWith('\\') ? text : ''));
   }
@@ -96,7 +97,7 @@ function typeTest(argument: Value): Predicate {
     const number =
       typeof each === 'string' ? BSON_TYPE_NUMBERS[each] : isNumeric(each) ? toNumber(each) : undefined;
     const name = Object.entries(BSON_TYPE_NUMBERS).find(([, known]) => known === number)?.[0];
-    if (name === undefined) throw badValue(`Unknown type name alias: ${String(each)}`);
+    if (name === undefined) throw badValue(`Unknown type name alias: ${formatValue(each)}`);
     return name;
   });
   return (value) =>

@@ -1,6 +1,6 @@
-import { Double } from 'mongodb';
+import { Decimal128, Double } from 'mongodb';
 import type { Value } from '../bson/values';
-import { isDocument, ObjectId } from '../bson/values';
+import { bsonTypeName, isDocument, ObjectId } from '../bson/values';
 
 /** A value as the server writes it into its error messages. */
 export function formatValue(value: Value): string {
@@ -14,5 +14,6 @@ export function formatValue(value: Value): string {
     const fields = Object.entries(value).map(([name, each]) => `${name}: ${formatValue(each)}`);
     return fields.length === 0 ? '{}' : `{ ${fields.join(', ')} }`;
   }
-  return String(value);
+  if (typeof value !== 'object' || value instanceof Decimal128) return String(value);
+  return bsonTypeName(value);
 }

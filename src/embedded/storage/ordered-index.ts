@@ -1,5 +1,4 @@
 import type { Value } from '../bson/values';
-import { at } from '../bson/values';
 
 /** Wide enough to keep the tree three levels deep at a million entries, small enough that shifting a leaf costs little. */
 const CAPACITY = 64;
@@ -111,7 +110,7 @@ export class OrderedIndex<E extends Entry> {
     if (!this.#removeFrom(this.#root, key, rid)) return false;
     this.#version++;
     while (this.#root instanceof Inner && this.#root.children.length === 1) {
-      this.#root = at(this.#root.children, 0);
+      this.#root = this.#root.children[0] as Node<E>;
     }
     return true;
   }
@@ -149,17 +148,17 @@ export class OrderedIndex<E extends Entry> {
       let high = node.keys.length;
       while (low < high) {
         const middle = (low + high) >>> 1;
-        if (isBeyond(at(node.keys, middle), at(node.rids, middle))) high = middle;
+        if (isBeyond(node.keys[middle] as IndexKey, node.rids[middle] as number)) high = middle;
         else low = middle + 1;
       }
-      for (let i = 0; i < low; i++) rank += at(node.children, i).count;
-      node = at(node.children, low);
+      for (let i = 0; i < low; i++) rank += (node.children[i] as Node<E>).count;
+      node = node.children[low] as Node<E>;
     }
     let low = 0;
     let high = node.keys.length;
     while (low < high) {
       const middle = (low + high) >>> 1;
-      if (isBeyond(at(node.keys, middle), at(node.entries, middle).rid)) high = middle;
+      if (isBeyond(node.keys[middle] as IndexKey, (node.entries[middle] as E).rid)) high = middle;
       else low = middle + 1;
     }
     return { leaf: node, position: low, rank: rank + low };
@@ -177,7 +176,8 @@ export class OrderedIndex<E extends Entry> {
     let high = node.keys.length;
     while (low < high) {
       const middle = (low + high) >>> 1;
-      if (this.compareEntries(at(node.keys, middle), at(node.rids, middle), key, rid) > 0) high = middle;
+      if (this.compareEntries(node.keys[middle] as IndexKey, node.rids[middle] as number, key, rid) > 0)
+        high = middle;
       else low = middle + 1;
     }
     return low;
@@ -188,7 +188,9 @@ export class OrderedIndex<E extends Entry> {
     let high = leaf.keys.length;
     while (low < high) {
       const middle = (low + high) >>> 1;
-      if (this.compareEntries(at(leaf.keys, middle), at(leaf.entries, middle).rid, key, rid) >= 0) {
+      if (
+        this.compareEntries(leaf.keys[middle] as IndexKey, (leaf.entries[middle] as E).rid, key, rid) >= 0
+      ) {
         high = middle;
       } else {
         low = middle + 1;
@@ -205,7 +207,7 @@ export class OrderedIndex<E extends Entry> {
       return node.keys.length > CAPACITY ? this.#splitLeaf(node, position) : undefined;
     }
     const index = this.#childFor(node, key, entry.rid);
-    const split = this.#insertInto(at(node.children, index), key, entry);
+    const split = this.#insertInto(node.children[index] as Node<E>, key, entry);
     node.count++;
     if (!split) return undefined;
     node.children.splice(index + 1, 0, split.right);
@@ -225,7 +227,7 @@ export class OrderedIndex<E extends Entry> {
     right.previous = leaf;
     if (leaf.next) leaf.next.previous = right;
     leaf.next = right;
-    return { key: at(right.keys, 0), rid: at(right.entries, 0).rid, right };
+    return { key: right.keys[0] as IndexKey, rid: (right.entries[0] as E).rid, right };
   }
 
   #splitInner(node: Inner<E>): Split<E> {
@@ -245,13 +247,14 @@ export class OrderedIndex<E extends Entry> {
     if (node instanceof Leaf) {
       const position = this.#placeIn(node, key, rid);
       const entry = node.entries[position];
-      if (entry?.rid !== rid || this.#order(at(node.keys, position), key, this.#length) !== 0) return false;
+      if (entry?.rid !== rid || this.#order(node.keys[position] as IndexKey, key, this.#length) !== 0)
+        return false;
       node.keys.splice(position, 1);
       node.entries.splice(position, 1);
       return true;
     }
     const index = this.#childFor(node, key, rid);
-    const child = at(node.children, index);
+    const child = node.children[index] as Node<E>;
     if (!this.#removeFrom(child, key, rid)) return false;
     node.count--;
     if (child.width < CAPACITY / 4 && node.children.length > 1) this.#mergeChild(node, index);
@@ -270,8 +273,8 @@ export class OrderedIndex<E extends Entry> {
         a.next = b.next;
         if (b.next) b.next.previous = a;
       } else if (a instanceof Inner && b instanceof Inner) {
-        a.keys.push(at(node.keys, left), ...b.keys);
-        a.rids.push(at(node.rids, left), ...b.rids);
+        a.keys.push(node.keys[left] as IndexKey, ...b.keys);
+        a.rids.push(node.rids[left] as number, ...b.rids);
         a.children.push(...b.children);
         a.count += b.count;
       }
@@ -318,8 +321,8 @@ export class IndexScan<E extends Entry> {
     else this.#position += this.#backward ? -1 : 1;
     while (this.#leaf && (this.#position < 0 || this.#position >= this.#leaf.count)) this.#changeLeaf();
     if (!this.#leaf) return false;
-    const key = at(this.#leaf.keys, this.#position);
-    const entry = at(this.#leaf.entries, this.#position);
+    const key = this.#leaf.keys[this.#position] as IndexKey;
+    const entry = this.#leaf.entries[this.#position] as E;
     if (this.#backward ? !this.#from(key, entry.rid) : this.#to(key, entry.rid)) {
       this.#leaf = undefined;
       return false;

@@ -8,12 +8,12 @@ const MAX_DOCUMENT_BYTES = 16 * 1024 * 1024;
 /** A rough size, from below: enough to refuse what could never be sent back, without encoding all that is stored. */
 function leastBytesOf(value: Value): number {
   if (typeof value === 'string') return value.length;
+  if (typeof value !== 'object' || value === null) return 1;
   if (value instanceof Binary) return value.length();
-  if (Array.isArray(value)) return value.reduce<number>((sum, each) => sum + 3 + leastBytesOf(each), 5);
-  if (isDocument(value)) {
-    return Object.entries(value).reduce((sum, [name, each]) => sum + name.length + 2 + leastBytesOf(each), 5);
-  }
-  return 1;
+  let bytes = 5;
+  if (Array.isArray(value)) for (const each of value) bytes += 3 + leastBytesOf(each);
+  else if (isDocument(value)) for (const name in value) bytes += name.length + 2 + leastBytesOf(value[name]);
+  return bytes;
 }
 
 /** @throws CommandError when it can't be stored */

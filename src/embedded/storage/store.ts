@@ -47,7 +47,7 @@ export class Store {
 
   put({ db, collection }: Namespace, made: Collection | View): void {
     let collections = this.#databases.get(db);
-    if (!collections) this.#databases.set(db, (collections = new Map()));
+    if (!collections) this.#databases.set(db, (collections = new Map<string, Collection | View>()));
     collections.set(collection, made);
   }
 
