@@ -165,14 +165,22 @@ export async function verificationFixture({ leaseMs = 60_000, maxAttempts = 3 } 
       if (job === null) throw new Error('no such job');
       return job;
     },
-    /** What time would do if its holder were gone. */
+    /** What time would do if its holder were gone; nothing where nobody holds it. */
     async expireLease(requestId: string): Promise<void> {
-      const request = await queue.find(requestId);
-      await model.collection.updateOne({ _id: request?._id }, { $set: { 'lease.expiresAt': new Date(0) } });
+      const { _id } = (await queue.find(requestId)) ?? {};
+      await model.collection.updateOne(
+        { _id, phase: 'leased' },
+        { $set: { 'lease.expiresAt': new Date(0) } },
+      );
     },
     /** Empties the database; indexes stay. Quicker than another one. */
     async clear(): Promise<void> {
-      const names = ['verificationRequestEvents', 'verificationJobs', 'manifestChecks', 'deadLetteredRequests'];
+      const names = [
+        'verificationRequestEvents',
+        'verificationJobs',
+        'manifestChecks',
+        'deadLetteredRequests',
+      ];
       await Promise.all(names.map((name) => database.connection.collection(name).deleteMany({})));
       chain.certificates.clear();
       chain.submissions.clear();

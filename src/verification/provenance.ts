@@ -1,6 +1,6 @@
 import { PermanentError, RejectedError } from '../platform/errors';
 import { type ContractCall, type ContractValue, contractValue } from '../stellar/contract-value';
-import type { ContractReader, Evidence, TransactionHash } from '../stellar/submission';
+import type { ContractReader, Evidence } from '../stellar/submission';
 
 /** The provenance contract's "a certificate of this manifest exists". */
 export const DUPLICATE_MANIFEST = 3;
@@ -50,11 +50,7 @@ export class Provenance {
    * Whether the manifest has a certificate, and whether it is the one that `request` would mint. The attestation hash
    * decides: it covers the request's own identity, so no other request can have the same one.
    */
-  async findMint(
-    request: MintRequest,
-    transactionHash: TransactionHash | null,
-    signal: AbortSignal,
-  ): Promise<Evidence | null> {
+  async findMint(request: MintRequest, signal: AbortSignal): Promise<Evidence | null> {
     const certificateId = await this.#findCertificateId(request.manifestHash, signal);
     if (certificateId === null) return null;
     const details = await this.certificate(certificateId, signal);
@@ -62,7 +58,6 @@ export class Provenance {
     return {
       ours,
       returnValue: contractValue.u64(certificateId),
-      ...(ours && transactionHash !== null ? { transactionHash } : {}),
       summary: `certificate ${certificateId} of this manifest is ${ours ? 'ours' : `another's (${details.owner})`}`,
     };
   }

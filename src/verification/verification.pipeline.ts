@@ -13,7 +13,7 @@ import { doublingFrom } from '../queue/retry-policy';
 import { rawPublicKey, type Signer } from '../stellar/keys';
 import type { ContractReader, TransactionSubmitter } from '../stellar/submission';
 import { type WorkSource, workSource } from '../worker/work-source';
-import { describeDeadRequest, failJobOf } from './dead-request';
+import { describeDeadRequest, settleJobOfDead } from './dead-request';
 import { certificateMintedHandler } from './events/certificate-minted.handler';
 import { verificationRequestedHandler } from './events/verification-requested.handler';
 import { Provenance } from './provenance';
@@ -113,7 +113,7 @@ export function createVerificationPipeline(deps: VerificationPipelineDeps): Veri
     queue,
     records: deadLetters,
     describe: describeDeadRequest,
-    onDead: (request) => failJobOf(request, jobs),
+    onDead: (request) => settleJobOfDead(request, { jobs, submitter, provenance }),
     logger,
   });
 

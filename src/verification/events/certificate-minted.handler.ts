@@ -30,7 +30,7 @@ interface Mint {
 }
 
 const DEFAULT_EARLY_WINDOW_MS = 15 * 60_000;
-const EARLY_RECHECK_MS = 5000;
+const MIN_RECHECK_MS = 5000;
 
 /**
  * Chain → job: completes the job whose mint it tells of. The worker that waits for the transaction does the same; whoever
@@ -69,9 +69,10 @@ async function handleOne(
     if (await completes(job, mint, options, signal)) return { kind: 'handled' };
   }
   const ageMs = options.clock.now() - event.ledgerClosedAt.getTime();
-  return ageMs < (options.earlyWindowMs ?? DEFAULT_EARLY_WINDOW_MS)
-    ? { kind: 'postponed', delayMs: EARLY_RECHECK_MS, reason: 'no job is minting this certificate' }
-    : { kind: 'handled' };
+  if (ageMs >= (options.earlyWindowMs ?? DEFAULT_EARLY_WINDOW_MS)) return { kind: 'handled' };
+  // The older, the rarer: most of these are certificates of others, and there may be many.
+  const delayMs = Math.max(MIN_RECHECK_MS, ageMs);
+  return { kind: 'postponed', delayMs, reason: 'no job is minting this certificate' };
 }
 
 /** True when the certificate is this job's, and the job says so now. */

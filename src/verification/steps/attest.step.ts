@@ -1,5 +1,6 @@
 import { PermanentError } from '../../platform/errors';
 import { attest, type AttestationSigner } from '../attestation';
+import { attestedFields } from '../attested-fields';
 import type { StepResult, VerificationRun } from '../verification-run';
 
 export interface AttestDeps {
@@ -11,13 +12,12 @@ export interface AttestDeps {
 /** Signs what was verified. The attestation goes on chain, so it is made once and kept. */
 export async function attestContent(run: VerificationRun, deps: AttestDeps): Promise<StepResult> {
   const { request } = run;
-  const { contentHash, manifestHash, canonicalManifestHash } = request;
-  if (contentHash === null || manifestHash === null) {
-    throw new PermanentError('MISSING_VERDICT', 'there is nothing verified to attest');
-  }
-  let { attestation } = request;
-  if (attestation === null) {
-    attestation = await attest(
+  if (request.attestation === null) {
+    const { contentHash, manifestHash } = request;
+    if (contentHash === null || manifestHash === null) {
+      throw new PermanentError('MISSING_VERDICT', 'there is nothing verified to attest');
+    }
+    const attestation = await attest(
       {
         eventId: request.eventId,
         requester: request.requester,
@@ -32,12 +32,5 @@ export async function attestContent(run: VerificationRun, deps: AttestDeps): Pro
     const recorded = await run.record({ attestation });
     if (recorded.kind === 'stop') return recorded;
   }
-  return run.reach('tee_verifying', {
-    contentHash,
-    manifestHash,
-    canonicalManifestHash,
-    teeAttestationHash: attestation.attestationHash,
-    teeSignature: attestation.signature,
-    codeMeasurementHash: attestation.codeMeasurementHash,
-  });
+  return run.reach('tee_verifying', attestedFields(run.request));
 }

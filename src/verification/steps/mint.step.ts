@@ -1,11 +1,7 @@
 import { OutcomeUnknownError, PermanentError, TransientError } from '../../platform/errors';
-import type {
-  IntentId,
-  SubmissionOutcome,
-  SubmissionRequest,
-  TransactionSubmitter,
-} from '../../stellar/submission';
-import { certificateIdOf, DUPLICATE_MANIFEST, type MintRequest, type Provenance } from '../provenance';
+import type { SubmissionOutcome, SubmissionRequest, TransactionSubmitter } from '../../stellar/submission';
+import { mintSubmission } from '../mint-submission';
+import { certificateIdOf, type Provenance } from '../provenance';
 import { leaseLost, type StepResult, type VerificationRun } from '../verification-run';
 
 export interface MintDeps {
@@ -25,7 +21,7 @@ const MAX_BUILDS = 3;
  * submitter answers `prepare` with what is on its way, and keeps one transaction per intent.
  */
 export async function mint(run: VerificationRun, deps: MintDeps): Promise<StepResult> {
-  const request = submissionOf(run, deps.provenance);
+  const request = mintSubmission(run.request, run.lease.epoch, deps.provenance);
   try {
     for (let build = 1; build <= MAX_BUILDS; build += 1) {
       const outcome = await land(run, deps, request);
@@ -103,27 +99,6 @@ async function conclude(
     case 'superseded':
       return leaseLost;
   }
-}
-
-function submissionOf(run: VerificationRun, provenance: Provenance): SubmissionRequest {
-  const { manifestHash, attestation, requester, mediaCid, _id } = run.request;
-  if (manifestHash === null || attestation === null) {
-    throw new PermanentError('MISSING_TEE_FIELDS', 'there is no attestation to mint');
-  }
-  const wanted: MintRequest = {
-    owner: requester,
-    storageId: mediaCid,
-    manifestHash,
-    attestationHash: attestation.attestationHash,
-  };
-  return {
-    intent: `mint:${_id.toHexString()}` as IntentId,
-    epoch: run.lease.epoch,
-    call: provenance.mintCall(wanted),
-    feeClass: 'standard',
-    alreadyDoneCodes: [DUPLICATE_MANIFEST],
-    findEvidence: (signal) => provenance.findMint(wanted, run.request.transactionHash, signal),
-  };
 }
 
 const isPassing = (error: unknown): boolean =>
