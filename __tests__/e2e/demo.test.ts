@@ -22,6 +22,8 @@ describe('npm run demo', () => {
       rejected: 2,
       deadLettered: 0,
       stuck: 0,
+      raffles: 0,
+      rafflesDelivered: 0,
       engine: 'configured',
       seconds: expect.any(Number) as number,
     });

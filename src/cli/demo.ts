@@ -1,12 +1,12 @@
 import mongoose from 'mongoose';
 import { sleep } from '../platform/clock';
 import type { Engine, Say } from '../platform/database/picked-server';
+import { askForWork } from './demo/ask';
 import { isFlawless, takeCensus, type Census } from './demo/census';
 import { startCrew, type Crew } from './demo/crew';
 import { parseDemoOptions, type DemoOptions } from './demo/options';
 import { setStage, type Stage } from './demo/stage';
-import { submitAll } from './demo/submit';
-import { makeWorkload, type DemoRequest } from './demo/workload';
+import { makeWorkload, type Workload } from './demo/workload';
 
 const PROGRESS_MS = 1_000;
 /** The kill comes when so much of the valid work is done: late enough that lanes are full, early enough to matter. */
@@ -55,14 +55,10 @@ async function run(
   const secondsSoFar = (): number => Math.round((performance.now() - startedAt) / 100) / 10;
   try {
     const workload = makeWorkload(options);
-    await submitAll(workload, {
-      apiUrl: crew.apiUrl,
-      apiKey: stage.apiKey,
-      simnet: stage.simnet,
-      seed: options.seed,
-    });
+    await askForWork(workload, stage.simnet);
     say(
-      `Submitted ${options.requests} requests, ${options.reject} of them with media that do not match their manifest.`,
+      `Contracts asked for ${options.requests} verifications, ${options.reject} of them with media that do not match their manifest` +
+        (options.raffles === 0 ? '.' : `, and for the randomness of ${options.raffles} raffles.`),
     );
     const census = await watch({
       options,
@@ -90,11 +86,21 @@ interface Watch {
   options: DemoOptions;
   stage: Stage;
   crew: Crew;
-  workload: readonly DemoRequest[];
+  workload: Workload;
   connection: mongoose.Connection;
   say: Say;
   interrupted: AbortSignal;
   secondsSoFar: () => number;
+}
+
+function progressOf(census: Census, valid: number): string {
+  const { requests, minted, rejected, raffles, rafflesDelivered, deadLettered, stuck } = census;
+  return [
+    ...(requests === 0 ? [] : [`minted ${minted}/${valid}`, `rejected ${rejected}/${requests - valid}`]),
+    ...(raffles === 0 ? [] : [`raffles ${rafflesDelivered}/${raffles}`]),
+    `dead-lettered ${deadLettered}`,
+    `open ${stuck}`,
+  ].join('  ');
 }
 
 /** Shows progress until every request has its end, or time is up, or Ctrl-C. */
@@ -113,11 +119,10 @@ async function watch({
   for (;;) {
     const census = await takeCensus(connection, stage.simnet, workload);
     say(
-      `${secondsSoFar().toFixed(1).padStart(6)} s  ledger ${stage.simnet.latestLedger}  minted ${census.minted}/${valid}  rejected ${census.rejected}/${options.reject}` +
-        `  dead-lettered ${census.deadLettered}  open ${census.stuck}`,
+      `${secondsSoFar().toFixed(1).padStart(6)} s  ledger ${stage.simnet.latestLedger}  ${progressOf(census, valid)}`,
     );
     if (census.stuck === 0 || interrupted.aborted || secondsSoFar() > options.timeoutS) return census;
-    if (toKill && census.minted >= valid * KILL_AT_SHARE) {
+    if (toKill && census.minted + census.rafflesDelivered >= (valid + options.raffles) * KILL_AT_SHARE) {
       toKill = false;
       const { killed, started } = await crew.killOne();
       say(
@@ -132,12 +137,15 @@ async function watch({
 }
 
 function report({ flawless, summary }: Result, say: Say): void {
-  const { requests, minted, rejected, deadLettered, stuck, duplicates, engine, seconds } = summary;
+  const { requests, minted, rejected, raffles, rafflesDelivered, deadLettered, stuck, duplicates } = summary;
+  const { engine, seconds } = summary;
   say('');
-  say(`${flawless ? 'Every' : 'NOT every'} valid request was minted exactly once.`);
   say(
-    `  ${requests} requests: ${minted} minted, ${rejected} rejected, ${deadLettered} dead-lettered, ${stuck} stuck, ${duplicates} duplicates`,
+    `${flawless ? 'Every' : 'NOT every'} valid request was minted exactly once${raffles === 0 ? '' : ' and every raffle delivered exactly once'}.`,
   );
+  if (requests > 0) say(`  ${requests} requests: ${minted} minted, ${rejected} rejected`);
+  if (raffles > 0) say(`  ${raffles} raffles: ${rafflesDelivered} delivered`);
+  say(`  ${deadLettered} dead-lettered, ${stuck} stuck, ${duplicates} duplicates`);
   say(`  ${seconds} s on the ${engine} database`);
 }
 

@@ -1,23 +1,30 @@
 import type { Connection } from 'mongoose';
-import { verificationRequestModel } from '../../verification/verification-request.model';
+import { randomnessJobModel } from '../../randomness/randomness-job.model';
 import type { Simnet } from '../../simnet';
-import type { DemoRequest } from './workload';
+import { verificationRequestModel } from '../../verification/verification-request.model';
+import type { Workload } from './workload';
 
-/** What became of the requests so far. Mints are read from the simulated ledger, the rest from the database. */
+/** What became of the work so far. What landed is read from the simulated ledger, the rest from the database. */
 export interface Census {
   requests: number;
   /** Valid requests whose certificate is on the ledger. */
   minted: number;
-  /** Certificates beyond one for a manifest, or for a request that should have been rejected. */
+  /** What the ledger holds beyond one certificate for each valid request and one delivery for each raffle. */
   duplicates: number;
   rejected: number;
   deadLettered: number;
-  /** Requests without an end. */
+  /** Requests and raffles without an end. */
   stuck: number;
+  raffles: number;
+  /** Raffles whose randomness is on the ledger. */
+  rafflesDelivered: number;
 }
 
+/** Longer than any demo: the model only counts here, and the processes made its indexes. */
+const RETENTION_MS = 24 * 3_600_000;
+
 interface Ends {
-  minted: number;
+  done: number;
   rejected: number;
   dead: number;
 }
@@ -25,39 +32,63 @@ interface Ends {
 export async function takeCensus(
   connection: Connection,
   simnet: Simnet,
-  workload: readonly DemoRequest[],
+  workload: Workload,
 ): Promise<Census> {
-  const ends = await countEnds(connection);
+  const [verification, randomness] = await Promise.all([
+    countRequestEnds(connection),
+    countRaffleEnds(connection),
+  ]);
   const certificates = simnet.observer.certificates();
   const certified = new Set(certificates.map(({ manifestHash }) => manifestHash));
-  const minted = workload.filter(({ valid, manifestHash }) => valid && certified.has(manifestHash)).length;
+  const minted = workload.requests.filter(
+    ({ valid, manifestHash }) => valid && certified.has(manifestHash),
+  ).length;
+  const deliveries = simnet.observer.raffleDeliveries();
+  const rafflesDelivered = new Set(deliveries.map(({ raffleId }) => raffleId)).size;
+  const all = workload.requests.length + workload.raffles.length;
+  const ended = [verification, randomness].reduce(
+    (sum, { done, rejected, dead }) => sum + done + rejected + dead,
+    0,
+  );
   return {
-    requests: workload.length,
+    requests: workload.requests.length,
     minted,
-    duplicates: certificates.length - minted,
-    rejected: ends.rejected,
-    deadLettered: ends.dead,
-    stuck: workload.length - ends.minted - ends.rejected - ends.dead,
+    duplicates: certificates.length - minted + deliveries.length - rafflesDelivered,
+    rejected: verification.rejected,
+    deadLettered: verification.dead + randomness.dead,
+    stuck: all - ended,
+    raffles: workload.raffles.length,
+    rafflesDelivered,
   };
 }
 
-async function countEnds(connection: Connection): Promise<Ends> {
+async function countRequestEnds(connection: Connection): Promise<Ends> {
   const requests = verificationRequestModel(connection);
-  const [minted, rejected, dead] = await Promise.all([
+  const [done, rejected, dead] = await Promise.all([
     requests.countDocuments({ phase: 'done', outcome: 'minted' }),
     requests.countDocuments({ phase: 'done', outcome: 'rejected' }),
     requests.countDocuments({ phase: 'dead' }),
   ]);
-  return { minted, rejected, dead };
+  return { done, rejected, dead };
 }
 
-/** Every valid request minted exactly once, every other one rejected, nothing left over. */
-export function isFlawless(census: Census, workload: readonly DemoRequest[]): boolean {
-  const valid = workload.filter((request) => request.valid).length;
+async function countRaffleEnds(connection: Connection): Promise<Ends> {
+  const jobs = randomnessJobModel(connection, RETENTION_MS);
+  const [done, dead] = await Promise.all([
+    jobs.countDocuments({ phase: 'done' }),
+    jobs.countDocuments({ phase: 'dead' }),
+  ]);
+  return { done, rejected: 0, dead };
+}
+
+/** Every valid request minted once, every other one rejected, every raffle delivered once, nothing left over. */
+export function isFlawless(census: Census, workload: Workload): boolean {
+  const valid = workload.requests.filter((request) => request.valid).length;
   return (
     census.minted === valid &&
+    census.rejected === census.requests - valid &&
+    census.rafflesDelivered === census.raffles &&
     census.duplicates === 0 &&
-    census.rejected === workload.length - valid &&
     census.deadLettered === 0 &&
     census.stuck === 0
   );

@@ -25,6 +25,11 @@ export async function startCrew({ processes, port }: DemoOptions, stage: Stage):
     environment: { ...environment, SOROLANE_ROLES: 'api', PORT: String(apiPort) },
     logFolder,
   });
+  const ingester = startProcess({
+    name: 'ingester',
+    environment: { ...environment, SOROLANE_ROLES: 'ingester' },
+    logFolder,
+  });
   let workerCount = 0;
   const startWorker = (): DemoProcess =>
     startProcess({
@@ -45,9 +50,9 @@ export async function startCrew({ processes, port }: DemoOptions, stage: Stage):
       workers.push(started);
       return { killed, started };
     },
-    casualty: () => [api, ...workers].find((process) => process.hasExited()),
+    casualty: () => [api, ingester, ...workers].find((process) => process.hasExited()),
     stop: async () => {
-      await Promise.all([api, ...workers].map((process) => process.stop()));
+      await Promise.all([api, ingester, ...workers].map((process) => process.stop()));
     },
   };
   try {

@@ -98,5 +98,16 @@ function houseEnvironment(
     VERIFICATION_WORKER_HEARTBEAT_INTERVAL_MS: '1000',
     WORKER_HEARTBEAT_STALE_MS: '5000',
     WORKER_DRAIN_TIMEOUT_MS: '5000',
+    RAFFLE_CONTRACT_ID: simnet.contracts.raffle,
+    QUEUE_MAX_CONCURRENCY: String(lanes),
+    QUEUE_HIGH_PRIORITY_RESERVED: lanes > 1 ? '1' : '0',
+    QUEUE_MAX_RETRIES: '12',
+    QUEUE_INITIAL_BACKOFF_MS: '500',
+    QUEUE_CONFIRMATION_TIMEOUT_MS: String(confirmationMs),
+    QUEUE_LEASE_MS: String(confirmationMs + 2_000),
+    // The events come right after the start; a reader that begins at the newest ledger could begin behind them.
+    EVENT_INGESTION_START_LEDGER: String(simnet.latestLedger),
+    EVENT_INGESTION_POLL_INTERVAL_MS: '500',
+    EVENT_INGESTION_PROCESS_INTERVAL_MS: '200',
   };
 }

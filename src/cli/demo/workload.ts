@@ -13,12 +13,38 @@ export interface DemoRequest {
   requester: string;
 }
 
+export interface DemoRaffle {
+  prizeLumens: number;
+}
+
+export interface Workload {
+  requests: readonly DemoRequest[];
+  raffles: readonly DemoRaffle[];
+}
+
 const REQUESTERS = 5;
+/** One below the threshold of the VRF, one above it, one with high priority. */
+const PRIZES_LUMENS = [100, 2_000, 20_000];
 const sha256 = (data: Uint8Array | string): Buffer => createHash('sha256').update(data).digest();
 const derived = (...parts: (string | number)[]): Buffer => sha256(parts.join(':'));
 
-/** Requests that depend on nothing but the seed. The ones to be rejected are spread evenly among the others. */
-export function makeWorkload({
+/** Work that depends on nothing but the seed. */
+export function makeWorkload(size: {
+  requests: number;
+  reject: number;
+  raffles: number;
+  seed: number;
+}): Workload {
+  return {
+    requests: makeRequests(size),
+    raffles: Array.from({ length: size.raffles }, (_, index) => ({
+      prizeLumens: PRIZES_LUMENS[index % PRIZES_LUMENS.length] as number,
+    })),
+  };
+}
+
+/** The ones to be rejected are spread evenly among the others. */
+function makeRequests({
   requests,
   reject,
   seed,
