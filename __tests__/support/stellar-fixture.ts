@@ -17,6 +17,8 @@ import type {
 } from '../../src/stellar/submission';
 import { openTestDatabase, type TestDatabase } from './database';
 
+const LEDGER_MS = 40;
+
 export type SimnetFacts = ReturnType<Simnet['facts']>;
 
 /** Settings for a simulated network with fast ledgers; `overrides` are texts of environment variables. */
@@ -45,6 +47,8 @@ export interface StellarFixture {
   database: TestDatabase;
   /** Another process's view of the same chain and database: a layer of its own on a connection of its own. */
   openLayer(overrides?: Record<string, string>, seams?: LayerSeams): Promise<StellarLayer>;
+  /** Lets ledgers close while `work` runs, where the network closes none by itself. */
+  withLedgers<T>(work: () => Promise<T>): Promise<T>;
   close(): Promise<void>;
 }
 
@@ -56,7 +60,7 @@ export interface LayerSeams {
 
 export async function openStellarFixture(options: SimnetOptions = {}): Promise<StellarFixture> {
   const [simnet, database] = await Promise.all([
-    startSimnet({ ledgerMs: 60, ...options }),
+    startSimnet({ ledgerMs: LEDGER_MS, ...options }),
     openTestDatabase(),
   ]);
   const layers: StellarLayer[] = [];
@@ -79,6 +83,14 @@ export async function openStellarFixture(options: SimnetOptions = {}): Promise<S
       layers.push(layer);
       await layer.ensureIndexes();
       return layer;
+    },
+    withLedgers: async (work) => {
+      const timer = setInterval(() => simnet.closeLedger(), LEDGER_MS);
+      try {
+        return await work();
+      } finally {
+        clearInterval(timer);
+      }
     },
     close: async () => {
       await Promise.all(layers.map((layer) => layer.close()));
