@@ -60,7 +60,7 @@ export function eventsCommand(): Command {
     .action((options: FilterOptions, command: Command) => {
       const filter = filterOf(options, command);
       const intent = intentOf(command);
-      return answer(command, (queue) => commands.replay(queue, filter, intent));
+      answer(command, (queue) => commands.replay(queue, filter, intent));
     });
   program
     .command('gaps')
@@ -70,7 +70,7 @@ export function eventsCommand(): Command {
     .option('--older-than-ms <ms>', 'processed so long ago', wholeNumber, DAY_MS)
     .action(({ olderThanMs }: { olderThanMs: number }, command: Command) => {
       const intent = intentOf(command);
-      return answer(command, (queue) => commands.cleanup(queue, olderThanMs, intent));
+      answer(command, (queue) => commands.cleanup(queue, olderThanMs, intent));
     });
   for (const command of program.commands) {
     command

@@ -74,7 +74,7 @@ export function deleteQueueFile(path: string): void {
   for (const suffix of SIDE_FILES) rmSync(path + suffix, { force: true });
 }
 
-function open({ path, maxFileBytes, busyTimeoutMs }: QueueFileOptions): Database.Database {
+function open({ path, maxFileBytes, busyTimeoutMs, mustExist = false }: QueueFileOptions): Database.Database {
   // SQLite gives its side files the mode of the main one, so that one has to exist with it beforehand.
   closeSync(openSync(path, 'a', OWNER_ONLY));
   chmodSync(path, OWNER_ONLY);
@@ -85,7 +85,7 @@ function open({ path, maxFileBytes, busyTimeoutMs }: QueueFileOptions): Database
     db.pragma('synchronous = NORMAL');
     db.pragma(`cache_size = -${CACHE_KIB}`);
     db.pragma(`wal_autocheckpoint = ${CHECKPOINT_PAGES}`);
-    assertIntact(db);
+    if (!mustExist) assertIntact(db);
     if (maxFileBytes !== undefined) {
       const pageBytes = db.pragma('page_size', { simple: true }) as number;
       db.pragma(`max_page_count = ${Math.max(1, Math.floor(maxFileBytes / pageBytes))}`);

@@ -21,7 +21,10 @@ export function stats(queue: EventQueue): Answer {
     lines: [
       ...facts({ ...counts, gaps }),
       '',
-      ...table(handlers, ['handler', 'ready', 'waiting', 'leased', 'dead']),
+      ...table(
+        handlers.map((row) => ({ ...row })),
+        ['handler', 'ready', 'waiting', 'leased', 'dead'],
+      ),
       '',
       ...table(
         Object.entries(positions).map(([contract, { cursor, startLedger }]) => ({

@@ -1,0 +1,135 @@
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { performance } from 'node:perf_hooks';
+import { defineEventHandler } from '../src/ingestion/event-handler';
+import { EventPropagator } from '../src/ingestion/event-propagator';
+import { EventQueue } from '../src/ingestion/event-queue';
+import { decodeContractValue } from '../src/stellar/scval-codec';
+import { CONTRACT, EndlessChain, pageOfEvents } from './events/chain';
+
+/**
+ * Figures of event ingestion on one core: `npm run bench:events -- [--json]`. The last line with --json is
+ * {enqueuePerSecond, endToEndPerSecond, spikeRssMiB, dequeueGrowth}.
+ */
+const asJson = process.argv.includes('--json');
+const directory = mkdtempSync(path.join(tmpdir(), 'sorolane-bench-'));
+const say = (line: string): void => console.log(line);
+
+const ENQUEUED = 300_000;
+const PAGE = 1_000;
+const HANDLED = 50_000;
+const SPIKE = 100_000;
+const DEQUEUES = 2_000;
+const MANY = 1_000_000;
+const FEW = 1_000;
+
+function fill(queue: EventQueue, count: number): number {
+  let busyMs = 0;
+  for (let from = 0; from < count; from += PAGE) {
+    const events = pageOfEvents(from, PAGE);
+    const started = performance.now();
+    queue.enqueueBatch({ events, contractIds: [CONTRACT], position: { cursor: events.at(-1)!.id } });
+    busyMs += performance.now() - started;
+  }
+  return busyMs;
+}
+
+function benchEnqueue(): number {
+  const queue = new EventQueue(path.join(directory, 'enqueue.db'));
+  const busyMs = fill(queue, ENQUEUED);
+  queue.deleteQueue();
+  return (ENQUEUED / busyMs) * 1_000;
+}
+
+async function benchEndToEnd(): Promise<number> {
+  let done: () => void = () => undefined;
+  const all = new Promise<void>((resolve) => (done = resolve));
+  let handled = 0;
+  const handler = defineEventHandler({
+    name: 'no-op',
+    topics: ['transfer'],
+    concurrency: 64,
+    priority: 'normal',
+    handle: () => {
+      if ((handled += 1) === HANDLED) done();
+      return Promise.resolve(undefined);
+    },
+  });
+  const propagator = new EventPropagator({
+    source: new EndlessChain(HANDLED),
+    decode: decodeContractValue,
+    contractIds: [CONTRACT],
+    startLedger: 1_000,
+    handlers: [handler],
+    queuePath: path.join(directory, 'end-to-end.db'),
+    tuning: { maxCalls: 64 },
+  });
+  const started = performance.now();
+  propagator.start();
+  await all;
+  const elapsedMs = performance.now() - started;
+  await propagator.stop();
+  return (HANDLED / elapsedMs) * 1_000;
+}
+
+/** In a process of its own, so that nothing else is weighed with it. */
+async function benchSpike(): Promise<number> {
+  const child = fork(
+    path.join(__dirname, 'events/spike.ts'),
+    [path.join(directory, 'spike.db'), String(SPIKE)],
+    {
+      execArgv: ['--import', 'tsx'],
+    },
+  );
+  const [peakMiB] = (await once(child, 'message')) as [number];
+  await once(child, 'exit');
+  return peakMiB;
+}
+
+/** Median microseconds of one dequeue and its mark, with `rows` waiting. */
+function benchDequeue(rows: number): number {
+  const queue = new EventQueue(path.join(directory, `dequeue-${rows}.db`));
+  fill(queue, rows);
+  const to = [{ handler: 'direct', ordered: false, maxAttempts: 3 }];
+  for (
+    let routed = queue.deliveries.unrouted(PAGE);
+    routed.rows.length > 0;
+    routed = queue.deliveries.unrouted(PAGE)
+  ) {
+    const routes = routed.rows.map(({ seq, contract }) => ({ kind: 'deliver', seq, contract, to }) as const);
+    queue.deliveries.route(routed.from, routes);
+  }
+  const times: number[] = [];
+  for (let n = 0; n < Math.min(DEQUEUES, rows / 2); n += 1) {
+    const started = performance.now();
+    queue.markProcessed(queue.dequeue()!.id);
+    times.push(performance.now() - started);
+  }
+  queue.deleteQueue();
+  return times.sort((a, b) => a - b)[times.length >> 1]! * 1_000;
+}
+
+async function main(): Promise<void> {
+  try {
+    const enqueuePerSecond = Math.round(benchEnqueue());
+    say(`batch enqueue: ${enqueuePerSecond} events/s (mark: 50000)`);
+    const endToEndPerSecond = Math.round(await benchEndToEnd());
+    say(`end to end, one no-op handler: ${endToEndPerSecond} events/s (mark: 10000)`);
+    const spikeRssMiB = Math.round(await benchSpike());
+    say(`spike of ${SPIKE}: ${spikeRssMiB} MiB RSS at most (mark: below 150)`);
+    const few = benchDequeue(FEW);
+    const many = benchDequeue(MANY);
+    const dequeueGrowth = Math.round((many / few) * 100) / 100;
+    say(
+      `dequeue: ${few.toFixed(0)} µs at ${FEW} rows, ${many.toFixed(0)} µs at ${MANY}: ×${dequeueGrowth} (mark: flat)`,
+    );
+    if (asJson) say(JSON.stringify({ enqueuePerSecond, endToEndPerSecond, spikeRssMiB, dequeueGrowth }));
+  } finally {
+    rmSync(directory, { recursive: true, force: true });
+  }
+}
+
+void main();
