@@ -36,14 +36,19 @@ export function exactDecimal(value: Decimal128): ExactDecimal {
   return { coefficient: BigInt(whole + fraction), exponent: Number(exponent) - fraction.length };
 }
 
-function compareDecimalTo(decimal: Decimal128, other: NumericValue): number {
-  const approximate = toNumber(decimal);
-  const otherNumber = toNumber(other);
-  if (Number.isNaN(approximate) || Number.isNaN(otherNumber) || !Number.isFinite(otherNumber)) {
-    return compareDoubles(approximate, otherNumber);
+/** NaN or an infinity as such, and 0 for any other number. */
+function unboundedPart(value: NumericValue): number {
+  if (!(value instanceof Decimal128)) {
+    const number = toNumber(value);
+    return Number.isFinite(number) ? 0 : number;
   }
-  // Beyond the range of a double: infinite only if the decimal itself says so.
-  if (!Number.isFinite(approximate) && /inf/i.test(decimal.toString())) return approximate;
+  const text = value.toString();
+  return /nan|inf/i.test(text) ? Number(text) : 0;
+}
+
+function compareDecimalTo(decimal: Decimal128, other: NumericValue): number {
+  const [unbounded, otherUnbounded] = [unboundedPart(decimal), unboundedPart(other)];
+  if (unbounded !== 0 || otherUnbounded !== 0) return compareDoubles(unbounded, otherUnbounded);
   const left = exactDecimal(decimal);
   let numerator: bigint;
   let twos = 0;
@@ -53,7 +58,7 @@ function compareDecimalTo(decimal: Decimal128, other: NumericValue): number {
   } else if (typeof other === 'bigint') {
     numerator = other;
   } else {
-    let scaled = otherNumber;
+    let scaled = toNumber(other);
     while (!Number.isInteger(scaled)) {
       scaled *= 2;
       twos++;

@@ -115,8 +115,8 @@ export function parseMessage(bytes: Buffer): IncomingMessage {
   } catch (error) {
     if (error instanceof ProtocolError) throw error;
     if (error instanceof MalformedBsonError) throw new ProtocolError(`malformed BSON: ${error.message}`);
-    if (error instanceof RangeError) throw new ProtocolError('a message is shorter than its parts');
-    throw error;
+    // Reading past the end of the message is the only other thing that can go wrong.
+    throw new ProtocolError(`a message is shorter than its parts: ${String(error)}`);
   }
   throw new ProtocolError(`opcode ${opcode} is not known`);
 }
