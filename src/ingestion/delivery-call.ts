@@ -1,4 +1,5 @@
 import type { Clock } from '../platform/clock';
+import { isDatabaseUnreachable } from '../platform/database/faults';
 import { describeFailure, TimeoutError, TransientError, type Failure } from '../platform/errors';
 import type { Logger } from '../platform/logger';
 import type { Delivery, DeliveryBatch, DeliveryResult, Settlement } from './delivery';
@@ -14,6 +15,8 @@ export interface CallOptions {
   clock: Clock;
   logger: Logger;
 }
+
+const OUTAGE_RECHECK_MS = 2_000;
 
 /** One call of a handler, from claim to result. `abort` makes its result meaningless to the caller, not to the handler. */
 export class DeliveryCall {
@@ -42,8 +45,17 @@ export class DeliveryCall {
       }));
     } catch (error) {
       const failure = describeFailure(error);
+      // An outage of our own database says nothing about the event. Counted as tries, a longer one would dead-letter
+      // every request that came in during it.
+      if (isDatabaseUnreachable(error)) return this.postponeAll(failure);
       return this.batch.map((delivery) => ({ delivery, result: this.thrown(delivery, failure) }));
     }
+  }
+
+  private postponeAll({ code }: Failure): Settlement[] {
+    const dueAt = this.options.clock.now() + OUTAGE_RECHECK_MS;
+    const result: DeliveryResult = { kind: 'postponed', dueAt, reason: `the database is away (${code})` };
+    return this.batch.map((delivery) => ({ delivery, result }));
   }
 
   private async withTimeout(): Promise<EventOutcomes | undefined> {
@@ -52,10 +64,11 @@ export class DeliveryCall {
     const first = batch[0] as Delivery;
     const context = {
       signal: this.controller.signal,
-      logger: logger.child({
-        handler: registered.handler.name,
-        ...(batch.length === 1 ? { eventId: first.event.id } : { events: events.length }),
-      }),
+      // Made only where it is used: most calls log nothing.
+      get logger() {
+        const subject = batch.length === 1 ? { eventId: first.event.id } : { events: batch.length };
+        return logger.child({ handler: registered.handler.name, ...subject });
+      },
       attempt: first.attempt,
       maxAttempts: first.maxAttempts,
     };

@@ -1,3 +1,4 @@
+import { mongo } from 'mongoose';
 import { PermanentError } from '../../../src/platform/errors';
 import type { EventOutcome } from '../../../src/ingestion/event-handler';
 import type { EventPropagator } from '../../../src/ingestion/event-propagator';
@@ -264,4 +265,17 @@ it('recoverPendingEvents delivers what an earlier process left, before anything 
   expect(seen).toEqual(makeEvents(20).map(({ id }) => id));
   expect(second.getQueueStats()).toMatchObject({ pending: 0, processed: 20 });
   await second.stop();
+});
+
+it('an outage of the database costs an event none of its tries', async () => {
+  const chain = new ScriptedChain(makeEvents(1), 100);
+  const noServer = new mongo.MongoServerSelectionError('no server', { servers: new Map() } as never);
+  const cutOff = recordingHandler(
+    { name: 'cut-off', retry: { maxAttempts: 1, baseDelayMs: 1, maxDelayMs: 1 } },
+    () => Promise.reject(noServer),
+  );
+  const propagator = start({ source: chain, handlers: [cutOff.handler] });
+  await until(() => propagator.queue.deliveries.backlog()[0]?.waiting === 1, 'the event to be put off');
+  expect(cutOff.calls).toHaveLength(1);
+  expect(propagator.queue.deadLetters.count({})).toBe(0);
 });

@@ -31,7 +31,7 @@ export async function connectDatabase({
     writeConcern: { w: 'majority' },
   });
   let closing = false;
-  connection.on('close', () => (closing = true));
+  connection.on('disconnecting', () => (closing = true));
   connection.on('disconnected', () => {
     if (!closing) logger.warn('database connection lost; calls fail until it is back');
   });
