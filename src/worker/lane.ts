@@ -46,7 +46,7 @@ export class Lane<Payload extends object> implements LaneHandle {
     const { gate, pollIntervalMs, random, isStopping } = this.environment;
     let pauseMs = FIRST_PAUSE_MS;
     while (!isStopping()) {
-      if (await this.#next()) {
+      if (await this.#next().catch((error: unknown) => this.#survive(error))) {
         pauseMs = FIRST_PAUSE_MS;
         continue;
       }
@@ -62,7 +62,7 @@ export class Lane<Payload extends object> implements LaneHandle {
 
   /** @returns whether there was a job */
   async #next(): Promise<boolean> {
-    const { workerId, gate, events, logger, isStopping, onProgress } = this.environment;
+    const { workerId, gate, events, isStopping, onProgress } = this.environment;
     const claim = await this.#claim({ workerId, lane: this.index });
     if (claim.kind === 'empty') {
       events.emit('idle', { pipeline: this.source.pipeline, lane: this.index });
@@ -73,14 +73,20 @@ export class Lane<Payload extends object> implements LaneHandle {
     this.#attempt = new Attempt(this.source, claim.claimed, this.environment);
     try {
       await (isStopping() ? this.#attempt.handBackUnstarted() : this.#attempt.run());
-    } catch (error) {
-      // The lease runs out and the sweeper counts the attempt; the lane goes on.
-      logger.error({ err: error, pipeline: this.source.pipeline }, 'an attempt could not be ended');
     } finally {
       this.#attempt = undefined;
     }
     onProgress('attempt');
     return true;
+  }
+
+  /** Something unforeseen. A job it left behind is swept when its lease runs out, at the cost of an attempt. */
+  #survive(error: unknown): boolean {
+    this.environment.logger.error(
+      { err: error, pipeline: this.source.pipeline },
+      'an attempt could not be ended',
+    );
+    return false;
   }
 
   async #claim(claimant: { workerId: WorkerId; lane: number }): Promise<ClaimResult<Payload>> {
