@@ -4,6 +4,7 @@ import { createApp } from './http/app';
 import { listen } from './http/server';
 import { workerHealthService } from './operations/worker-health.service';
 import { EventPropagator } from './ingestion/event-propagator';
+import { loadHandlerModules } from './ingestion/handler-modules';
 import { IngestionStateRepository } from './ingestion/ingestion-state.repository';
 import { defaultTuning, type IngestionTuning } from './ingestion/ingestion-tuning';
 import type { Config } from './platform/config';
@@ -79,7 +80,7 @@ export async function openHouse(config: Config, logger: Logger): Promise<House> 
     closing.push(() => foundation.stellar.close());
     const roles = new Set(config.SOROLANE_ROLES);
     if (roles.has('worker')) closing.push(await openWorker(foundation));
-    if (roles.has('ingester')) closing.push(openIngester(foundation));
+    if (roles.has('ingester')) closing.push(await openIngester(foundation));
     const api = roles.has('api') ? await openApi(foundation) : null;
     if (api !== null) closing.push(api.close);
     logger.info({ roles: [...roles], url: api?.url }, 'started');
@@ -139,8 +140,17 @@ async function openWorker({
   };
 }
 
-function openIngester({ config, logger, connection, stellar, pipelines }: Foundation): () => Promise<void> {
-  const handlers = pipelines.flatMap(({ eventHandlers }) => eventHandlers);
+async function openIngester({
+  config,
+  logger,
+  connection,
+  stellar,
+  pipelines,
+}: Foundation): Promise<() => Promise<void>> {
+  const handlers = [
+    ...pipelines.flatMap(({ eventHandlers }) => eventHandlers),
+    ...(await loadHandlerModules(config.EVENT_HANDLER_MODULES)),
+  ];
   const followed = new Set([
     ...handlers.flatMap(({ contracts = [] }) => contracts),
     ...config.EVENT_CONTRACT_IDS,

@@ -9,6 +9,9 @@ export const ingestionSettings = {
     'Contracts to follow beside those that the pipelines name themselves (C…, separated by commas).',
     { item: stellarForms.contractId, expected: 'contract ids (C…)' },
   ),
+  EVENT_HANDLER_MODULES: variable.list(
+    'Event handlers of your own: paths or packages, with commas between, each exporting eventHandlers.',
+  ),
   EVENT_INGESTION_START_LEDGER: variable.count(
     0,
     'Ledger at which a contract that was never read begins; 0 begins at the newest.',
