@@ -71,17 +71,24 @@ export class VerificationJobs {
    */
   async ensure(request: StoredVerificationRequest): Promise<VerificationJob> {
     const _id = request.verificationJobId;
-    const existing = await this.#collection.findOne({ _id });
-    if (existing !== null) return existing;
+    const found = await this.#collection.findOne({ _id });
+    if (found !== null) return found;
     const createdAt = request.replays === 0 ? request.enqueuedAt : request.dueAt;
     const { _id: _ignored, ...fields } = newJob(request, createdAt);
     try {
-      await this.#collection.updateOne({ _id }, { $setOnInsert: fields }, { upsert: true });
+      const made = await this.#collection.findOneAndUpdate(
+        { _id },
+        { $setOnInsert: fields },
+        { upsert: true, returnDocument: 'after' },
+      );
+      if (made !== null) return made;
     } catch (error) {
-      // Two upserts of one id at once: the other one made it.
+      // Two upserts of one id at once can both miss it; the other one made it.
       if (!isDuplicateKey(error)) throw error;
     }
-    return (await this.#collection.findOne({ _id })) as VerificationJob;
+    const existing = await this.#collection.findOne({ _id });
+    if (existing === null) throw gone(_id);
+    return existing;
   }
 
   find(id: string): Promise<VerificationJob | null> {

@@ -78,7 +78,7 @@ describe('the verification API', () => {
   it('tells the problem of each field', async () => {
     const response = await post({
       manifestCid: 'Qmnot',
-      requester: fixture.requester.slice(0, -1) + 'A',
+      requester: 'GAAZI4TCR3TY5OJHCTJC2A4QSY6CJWJH5IAJTGKIN2ER7LBNVKOCCWNA',
       idempotencyKey: 'with space',
       surprise: 1,
     });
