@@ -38,10 +38,11 @@ export class DeliveryCall {
   /** Runs the handler once. Never rejects: whatever goes wrong is a result. */
   async run(): Promise<Settlement[]> {
     try {
-      const outcomes = await this.withTimeout();
-      return this.batch.map((delivery) => ({
+      const events = this.batch.map(this.options.eventOf);
+      const outcomes = await this.withTimeout(events);
+      return this.batch.map((delivery, index) => ({
         delivery,
-        result: this.resultOf(delivery, outcomes?.get(delivery.event.id) ?? { kind: 'handled' }),
+        result: this.resultOf(delivery, outcomes?.get(events[index]?.id ?? '') ?? { kind: 'handled' }),
       }));
     } catch (error) {
       const failure = describeFailure(error);
@@ -58,15 +59,14 @@ export class DeliveryCall {
     return this.batch.map((delivery) => ({ delivery, result }));
   }
 
-  private async withTimeout(): Promise<EventOutcomes | undefined> {
-    const { registered, batch, eventOf, timeoutMs, logger } = this.options;
-    const events = batch.map(eventOf);
+  private async withTimeout(events: readonly ContractEvent[]): Promise<EventOutcomes | undefined> {
+    const { registered, batch, timeoutMs, logger } = this.options;
     const first = batch[0] as Delivery;
     const context = {
       signal: this.controller.signal,
       // Made only where it is used: most calls log nothing.
       get logger() {
-        const subject = batch.length === 1 ? { eventId: first.event.id } : { events: batch.length };
+        const subject = events.length === 1 ? { eventId: events[0]?.id } : { events: events.length };
         return logger.child({ handler: registered.handler.name, ...subject });
       },
       attempt: first.attempt,

@@ -53,10 +53,6 @@ export function prepareDeliveryStatements(db: Database.Database) {
       `UPDATE deliveries SET state = 'leased', attempts = ?, leaseToken = ?, leaseUntil = ?
        WHERE seq = ? AND handler = ?`,
     ),
-    markProcessing: db.prepare(
-      `UPDATE events SET status = 'processing', attempts = max(attempts, ?) WHERE seq = ?`,
-    ),
-    eventData: db.prepare('SELECT eventData FROM events WHERE seq = ?'),
 
     remove: db.prepare(`DELETE FROM deliveries ${mine}`),
     retry: db.prepare(
@@ -91,8 +87,10 @@ export function prepareDeliveryStatements(db: Database.Database) {
 
     states: db.prepare('SELECT state FROM deliveries WHERE seq = ?'),
     setError: db.prepare('UPDATE events SET error = ? WHERE seq = ?'),
-    setOpen: db.prepare('UPDATE events SET status = ? WHERE seq = ?'),
-    setFinal: db.prepare('UPDATE events SET status = ?, phase = ?, processTime = ? WHERE seq = ?'),
+    setOpen: db.prepare('UPDATE events SET status = ?, attempts = max(attempts, ?) WHERE seq = ?'),
+    setFinal: db.prepare(
+      `UPDATE events SET status = ?, phase = ?, processTime = ?, attempts = max(attempts, ?) WHERE seq = ?`,
+    ),
 
     backlog: db.prepare(
       `SELECT handler, sum(state IN ('ready', 'suspect')) AS ready, sum(state = 'waiting') AS waiting,

@@ -91,7 +91,7 @@ export class DeliveryStore {
           for (const { handler, ordered, maxAttempts } of route.to) {
             this.sql.insertDelivery.run(route.seq, handler, ordered ? route.contract : 0, maxAttempts);
           }
-          if (route.to.length === 0) this.project(route.seq);
+          if (route.to.length === 0) this.project(route.seq, 0);
         }
         this.sql.setCounter.run(last.seq, 'routedThrough');
         return true;
@@ -233,9 +233,9 @@ export class DeliveryStore {
     const token = `${this.holder}#${(this.tokens += 1)}` as DeliveryToken;
     const attempt = attempts + 1;
     this.sql.lease.run(attempt, token, this.clock.now() + this.leaseMs, seq, handler);
-    this.sql.markProcessing.run(attempt, seq);
-    const event = readEventData(this.sql.eventData.pluck().get(seq) as string | Buffer);
-    return { seq, handler, token, attempt, maxAttempts, event };
+    // With handlers, an event in hand is told by its deliveries alone: one write less for each of them.
+    if (this.mode === 'direct') this.sql.setOpen.run('processing', attempt, seq);
+    return { seq, handler, token, attempt, maxAttempts };
   }
 
   private takeBack(
@@ -249,10 +249,10 @@ export class DeliveryStore {
     const result = isSpent
       ? ({ kind: 'dead', ...died } as const)
       : ({ kind: 'retry', dueAt: now, ...died } as const);
-    return this.settleOne({ delivery: { seq, handler, token }, result });
+    return this.settleOne({ delivery: { seq, handler, token, attempt: attempts }, result });
   }
 
-  private settleOne({ delivery: { seq, handler, token }, result }: Settlement): boolean {
+  private settleOne({ delivery: { seq, handler, token, attempt }, result }: Settlement): boolean {
     const written = ((): number => {
       switch (result.kind) {
         case 'done':
@@ -270,17 +270,17 @@ export class DeliveryStore {
     })();
     if (written === 0) return false;
     if (result.kind === 'retry' || result.kind === 'dead') this.sql.setError.run(result.message, seq);
-    this.project(seq);
+    this.project(seq, attempt);
     return true;
   }
 
   /** Derives an event's status from its deliveries: the one rule, whoever changed them. */
-  private project(seq: number): void {
+  private project(seq: number, attempt: number): void {
     const states = this.sql.states.pluck().all(seq) as string[];
-    if (states.includes('leased')) this.sql.setOpen.run('processing', seq);
-    else if (states.some((state) => state !== 'dead')) this.sql.setOpen.run('pending', seq);
-    else if (states.length > 0) this.sql.setFinal.run('failed', 2, this.clock.now(), seq);
-    else this.sql.setFinal.run('processed', 1, this.clock.now(), seq);
+    if (states.includes('leased')) this.sql.setOpen.run('processing', attempt, seq);
+    else if (states.some((state) => state !== 'dead')) this.sql.setOpen.run('pending', attempt, seq);
+    else if (states.length > 0) this.sql.setFinal.run('failed', 2, this.clock.now(), attempt, seq);
+    else this.sql.setFinal.run('processed', 1, this.clock.now(), attempt, seq);
   }
 
   private counter(name: string): number {

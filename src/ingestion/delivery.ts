@@ -1,5 +1,4 @@
 import type { Branded } from '../platform/ids';
-import type { RawEvent } from './event-source';
 
 /** `host:pid:boot#n`, made for each claim. Its holder part lets a restarted process see that the claimant is gone. */
 export type DeliveryToken = Branded<'DeliveryToken'>;
@@ -12,7 +11,6 @@ export interface Delivery {
   /** This try's number, from 1. */
   attempt: number;
   maxAttempts: number;
-  event: RawEvent;
 }
 
 /** Deliveries that go to their handler in one call. */
@@ -37,7 +35,7 @@ export type DeliveryResult =
   | { kind: 'unused' };
 
 export interface Settlement {
-  delivery: Pick<Delivery, 'seq' | 'handler' | 'token'>;
+  delivery: Pick<Delivery, 'seq' | 'handler' | 'token' | 'attempt'>;
   result: DeliveryResult;
 }
 

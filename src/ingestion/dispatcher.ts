@@ -117,25 +117,29 @@ export class Dispatcher {
       queue.deliveries.reclaim();
     }
     queue.deliveries.promoteDue();
-    const routed = router.routeSome(ROUTE_BATCH);
-    const batches = this.claim();
-    return flushed + routed + batches.length > 0;
+    const first = this.claim();
+    // Not further ahead than handlers can take: what was just decoded for routing is still at hand for them.
+    const routed = first.isHungry ? router.routeSome(ROUTE_BATCH) : 0;
+    const claimed = first.calls + (routed > 0 ? this.claim().calls : 0);
+    return flushed + routed + claimed > 0;
   }
 
   /** A suspect goes alone: nothing new is taken until running calls have ended, then it runs, then all goes on. */
-  private claim(): DeliveryBatch[] {
+  private claim(): { calls: number; isHungry: boolean } {
     const { registry, queue } = this.options;
-    if (this.alone !== null && this.calls.has(this.alone)) return [];
+    if (this.alone !== null && this.calls.has(this.alone)) return { calls: 0, isHungry: false };
     const names = registry.all().map(({ handler }) => handler.name);
     if (!queue.deliveries.hasSuspect(names)) {
-      const batches = queue.deliveries.claim(this.freeSlots());
+      const slots = this.freeSlots();
+      const batches = queue.deliveries.claim(slots);
       for (const batch of batches) this.begin(batch);
-      return batches;
+      const offered = slots.reduce((sum, request) => sum + request.slots, 0);
+      return { calls: batches.length, isHungry: batches.length < offered || slots.length === 0 };
     }
     const suspect = this.calls.size > 0 ? null : queue.deliveries.claimSuspect(names);
-    if (suspect === null) return [];
+    if (suspect === null) return { calls: 0, isHungry: false };
     this.alone = this.begin(suspect);
-    return [suspect];
+    return { calls: 1, isHungry: false };
   }
 
   private freeSlots() {

@@ -6,7 +6,11 @@ import type { ContractValueDecoder, RawEvent } from './event-source';
 import { foldName } from './topic-pattern';
 
 /** @throws PermanentError (MALFORMED_EVENT) when a part of it is not what it should be. */
-export function decodeEvent(raw: RawEvent, decode: ContractValueDecoder): ContractEvent {
+export function decodeEvent(
+  raw: RawEvent,
+  decode: ContractValueDecoder,
+  decodeTopic: ContractValueDecoder = decode,
+): ContractEvent {
   const ledgerClosedAt = new Date(raw.ledgerClosedAt);
   if (Number.isNaN(ledgerClosedAt.getTime())) throw malformed('ledgerClosedAt is not a time');
   try {
@@ -17,7 +21,7 @@ export function decodeEvent(raw: RawEvent, decode: ContractValueDecoder): Contra
       ledger: raw.ledger,
       ledgerClosedAt,
       transactionHash: raw.txHash,
-      topics: raw.topic.map(decode),
+      topics: raw.topic.map(decodeTopic),
       value: decode(raw.value),
       raw,
     };
@@ -25,6 +29,19 @@ export function decodeEvent(raw: RawEvent, decode: ContractValueDecoder): Contra
     // The bytes never change: whatever a decoder throws at them, it will throw again.
     throw malformed(error instanceof Error ? error.message : String(error), error);
   }
+}
+
+/** A decoder that knows what it has decoded lately. It forgets everything at once when it knows `capacity` values. */
+export function rememberDecoded(decode: ContractValueDecoder, capacity: number): ContractValueDecoder {
+  const known = new Map<string, ContractValue>();
+  return (base64) => {
+    const remembered = known.get(base64);
+    if (remembered !== undefined) return remembered;
+    const value = decode(base64);
+    if (known.size >= capacity) known.clear();
+    known.set(base64, value);
+    return value;
+  };
 }
 
 function malformed(problem: string, cause?: unknown): PermanentError {

@@ -76,7 +76,7 @@ export class EventPropagator {
       ...(tuning.maxFileBytes === undefined ? {} : { maxFileBytes: tuning.maxFileBytes }),
     });
     this.queue = queue;
-    const router = new EventRouter(queue.deliveries, this.registry, decode, logger);
+    const router = new EventRouter(queue.store, queue.deliveries, this.registry, decode, logger);
     this.dispatcher = new Dispatcher({
       queue,
       registry: this.registry,

@@ -1,5 +1,5 @@
 import { systemClock, type Clock } from '../platform/clock';
-import { describeFailure } from '../platform/errors';
+import { describeFailure, PermanentError } from '../platform/errors';
 import { makeWorkerId, type WorkerId } from '../platform/ids';
 import { silentLogger, type Logger } from '../platform/logger';
 import { EventDeadLetters } from './dead-letters';
@@ -189,9 +189,11 @@ export class EventQueue {
   private readonly claimOne = { handler: DIRECT, ordered: false, batch: 1, slots: 1 };
 
   private take(delivery: Delivery): QueuedEvent {
-    const { event, attempt } = delivery;
+    const event = this.store.read(delivery.seq);
+    if (event === null)
+      throw new PermanentError('EVENT_GONE', `event number ${delivery.seq} is no longer in the file`);
     this.taken.set(event.id, delivery);
-    return { id: event.id, eventData: event, status: 'processing', attempts: attempt };
+    return { id: event.id, eventData: event, status: 'processing', attempts: delivery.attempt };
   }
 
   private forget(id: string): Delivery | null {
