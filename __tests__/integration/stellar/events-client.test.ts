@@ -1,0 +1,134 @@
+import { StrKey } from '@stellar/stellar-sdk';
+import { startSimnet, type Simnet } from '../../../src/simnet';
+import { EventsClient } from '../../../src/stellar/events-client';
+import { RpcPool } from '../../../src/stellar/rpc/rpc-pool';
+import { SorobanRpc } from '../../../src/stellar/rpc/soroban-rpc';
+import { decodeContractValue } from '../../../src/stellar/scval-codec';
+
+describe('reading events', () => {
+  let simnet: Simnet;
+  let pool: RpcPool;
+  let events: EventsClient;
+  const { signal } = new AbortController();
+
+  beforeAll(async () => {
+    simnet = await startSimnet({ ledgerMs: 0 });
+    pool = new RpcPool({
+      urls: simnet.rpcUrls,
+      networkPassphrase: simnet.networkPassphrase,
+      timeoutMs: 5_000,
+      failureThreshold: 3,
+      cooldownMs: 1_000,
+      maxLagLedgers: 5,
+    });
+    events = new EventsClient(new SorobanRpc(pool));
+    const timer = setInterval(() => simnet.closeLedger(), 20);
+    const requester = simnet.oracleKeypair.publicKey();
+    await simnet.actions.emitVerificationRequests(
+      [1, 2, 3].map((n) => ({ manifestCid: `manifest-${n}`, mediaCid: `media-${n}`, requester })),
+    );
+    clearInterval(timer);
+  });
+  afterEach(() => simnet.setFaults({}));
+  afterAll(async () => {
+    pool.close();
+    await simnet.stop();
+  });
+  const ours = () => [simnet.contracts.oracle];
+
+  // C.7 rows 2 and 3: pages that are not full, and empty ones, still say where to go on.
+  it('follows the cursor through pages smaller than a ledger, to an empty one at the tip', async () => {
+    const seen: string[] = [];
+    let result = await events.fetchEvents({ contractIds: ours(), startLedger: 1000, limit: 2 }, signal);
+    for (let pages = 0; pages < 3; pages += 1) {
+      if (result.kind !== 'page') throw new Error(result.kind);
+      seen.push(...result.page.events.map((event) => event.id));
+      expect(result.page.cursor).not.toBeNull();
+      result = await events.fetchEvents(
+        { contractIds: ours(), cursor: result.page.cursor!, limit: 2 },
+        signal,
+      );
+    }
+    expect(seen).toHaveLength(3);
+    expect(seen).toEqual([...new Set(seen)].sort());
+    expect(result).toMatchObject({ kind: 'page', page: { events: [], latestLedger: simnet.latestLedger } });
+  });
+
+  it('hands out what nodes send, undecoded', async () => {
+    const result = await events.fetchEvents({ contractIds: ours(), startLedger: 1000, limit: 1 }, signal);
+    if (result.kind !== 'page') throw new Error(result.kind);
+    const [event] = result.page.events;
+    expect(event).toMatchObject({ type: 'contract', contractId: simnet.contracts.oracle });
+    expect(decodeContractValue(event!.topic[0]!)).toEqual({
+      type: 'symbol',
+      value: 'verification_requested',
+    });
+    expect(result.page.latestLedgerCloseTime).toMatch(/^\d+$/);
+  });
+
+  // C.7 row 5: both ends, off by one.
+  it('tells a start outside the window, with both ends of the window', async () => {
+    simnet.closeLedgers(10);
+    simnet.setFaults({ rules: [{ fault: { kind: 'retention', ledgers: 5 } }] });
+    const latest = simnet.latestLedger;
+    const oldest = latest - 4;
+    const at = (startLedger: number) =>
+      events.fetchEvents({ contractIds: ours(), startLedger, limit: 1 }, signal);
+    expect(await at(oldest - 1)).toEqual({ kind: 'out_of_range', oldest, latest });
+    expect(await at(oldest)).toMatchObject({ kind: 'page' });
+    expect(await at(latest)).toMatchObject({ kind: 'page' });
+    expect(await at(latest + 1)).toEqual({ kind: 'out_of_range', oldest, latest });
+  });
+
+  // C.7 row 1, stellar-rpc#313: another node's cursor is answered with empty pages for ever.
+  it("tells a cursor that the answering node's history does not hold", async () => {
+    const page = await events.fetchEvents(
+      { contractIds: ours(), startLedger: simnet.latestLedger, limit: 1 },
+      signal,
+    );
+    if (page.kind !== 'page') throw new Error(page.kind);
+    for (const ledgerOffset of [-900, 50_000]) {
+      simnet.setFaults({ rules: [{ fault: { kind: 'otherHistory', ledgerOffset } }] });
+      expect(
+        await events.fetchEvents({ contractIds: ours(), cursor: page.page.cursor!, limit: 1 }, signal),
+      ).toMatchObject({ kind: 'out_of_range', latest: simnet.latestLedger + ledgerOffset });
+    }
+  });
+
+  // C.7 row 4: hot topics run into the node's limit however few ledgers are asked for.
+  it('tells that a query is too heavy', async () => {
+    simnet.setFaults({
+      rules: [
+        {
+          methods: ['getEvents'],
+          fault: { kind: 'rpcError', code: -32001, message: 'request exceeded processing limit threshold' },
+        },
+      ],
+    });
+    expect(await events.fetchEvents({ contractIds: ours(), startLedger: 1000, limit: 100 }, signal)).toEqual({
+      kind: 'too_heavy',
+    });
+  });
+
+  it('covers 25 contracts in filters of five, and refuses more', async () => {
+    const ids = Array.from({ length: 26 }, (_, index) => StrKey.encodeContract(Buffer.alloc(32, index)));
+    const query = { startLedger: 1000, limit: 10 };
+    const result = await events.fetchEvents(
+      { ...query, contractIds: [...ids.slice(0, 24), ...ours()] },
+      signal,
+    );
+    expect(result).toMatchObject({ kind: 'page', page: { events: [{}, {}, {}] } });
+    await expect(events.fetchEvents({ ...query, contractIds: ids }, signal)).rejects.toMatchObject({
+      code: 'TOO_MANY_CONTRACTS',
+    });
+  });
+
+  it('passes on a refusal that has nothing to do with the window', async () => {
+    await expect(
+      events.fetchEvents(
+        { contractIds: ['not a contract'], startLedger: simnet.latestLedger, limit: 1 },
+        signal,
+      ),
+    ).rejects.toMatchObject({ code: 'RPC_REFUSED', kind: 'permanent' });
+  });
+});
