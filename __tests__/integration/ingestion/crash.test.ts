@@ -6,7 +6,7 @@ import { EventQueue } from '../../../src/ingestion/event-queue';
 import { CONTRACT_A, makeEvents } from '../../support/ingestion-chain';
 import { queueDirectory } from '../../support/ingestion-fixture';
 
-const COUNT = 800;
+const COUNT = 600;
 const directory = queueDirectory();
 const children: ChildProcess[] = [];
 const script = path.join(__dirname, '../../support/ingestion-child.ts');
@@ -57,7 +57,7 @@ afterAll(() => {
 
 it('kill -9 at any moment loses no event, stores none twice, and leaves the cursor behind what is stored', async () => {
   const file = directory.file('killed.db');
-  for (const stored of [1, 300, 600]) {
+  for (const stored of [1, 200, 400]) {
     const child = run(file, 'none');
     killAt(child, stored);
     expect(await once(child, 'exit')).toEqual([null, 'SIGKILL']);
