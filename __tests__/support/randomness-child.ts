@@ -9,7 +9,6 @@ async function main([argument]: string[]): Promise<void> {
   };
   const wrap = (submitter: TransactionSubmitter): TransactionSubmitter => ({
     prepare: async (request, signal) => {
-      at('preparing');
       const prepared = await submitter.prepare(request, signal);
       at('prepared');
       return prepared;
@@ -20,7 +19,6 @@ async function main([argument]: string[]): Promise<void> {
       return sent;
     },
     confirm: async (request, confirmOptions) => {
-      at('confirming');
       const outcome = await submitter.confirm(request, confirmOptions);
       at('confirmed');
       return outcome;

@@ -24,6 +24,7 @@ import { randomnessRequestedHandler } from './events/randomness-requested.handle
 import { GlobalSlots } from './global-slots';
 import { JobStateManager } from './job-state-manager';
 import { LeaseRunner } from './lease-runner';
+import { sharedLedger } from './latest-ledger';
 import { MetricsCache } from './metrics-cache';
 import { OracleKeyring } from './oracle-keyring';
 import { checkedThresholds, defaultPriorityThresholds, type PriorityThresholds } from './priority';
@@ -99,12 +100,13 @@ const METRICS_STALE_MS = 15_000;
 
 /** The whole pipeline, from the parts of the floors below. Null without a raffle contract: then it is off. */
 export function createRandomnessPipeline(deps: RandomnessPipelineDeps): RandomnessPipeline | null {
-  const { connection, settings, submitter, reader, latestLedger, deadLetters, requireApiKey } = deps;
+  const { connection, settings, submitter, reader, deadLetters, requireApiKey } = deps;
   const contractId = settings.RAFFLE_CONTRACT_ID;
   if (contractId === undefined) return null;
   const logger = deps.logger.child({ pipeline: PIPELINE });
   const clock = deps.clock ?? systemClock;
   const metrics = deps.metrics ?? noMetrics;
+  const latestLedger = sharedLedger(deps.latestLedger, clock);
   const workerId = deps.workerId ?? makeWorkerId();
   const queueConfig = queueConfigOf(settings);
   const retryPolicy: RetryPolicy = {

@@ -1,0 +1,104 @@
+import {
+  deathPoints,
+  openRandomnessNetwork,
+  untilAll,
+  type RandomnessNetwork,
+} from '../../support/randomness-network';
+import { until } from '../../support/worker-fixture';
+
+const PROCESSES = 4;
+const RAFFLES = 200;
+
+const draw = async (network: RandomnessNetwork, count: number) =>
+  network.simnet.actions.drawRaffles(
+    Array.from({ length: count }, (_, index) => ({ prizeLumens: index % 3 === 0 ? 800 : 50 })),
+  );
+
+describe('many processes', () => {
+  let network: RandomnessNetwork;
+  beforeAll(async () => {
+    network = await openRandomnessNetwork({ ledgerMs: 150 });
+  });
+  afterAll(() => network.close());
+
+  it(`${PROCESSES} of them with 8 lanes each, one of them killed, deliver ${RAFFLES} raffles once each`, async () => {
+    const observer = await network.openWorker();
+    const options = {
+      randomness: {
+        QUEUE_MAX_CONCURRENCY: '8',
+        QUEUE_HIGH_PRIORITY_RESERVED: '0',
+        QUEUE_LEASE_MS: '5000',
+        // 200 of these short ledgers pass quickly on a busy machine.
+        ORACLE_REQUEST_TIMEOUT_LEDGERS: '0',
+      },
+      stellar: { STELLAR_CHANNEL_COUNT: '16' },
+    };
+    const children = Array.from({ length: PROCESSES }, () => network.spawnWorker(options));
+    const drawn = await draw(network, RAFFLES);
+    await Promise.all(children.map(({ ready }) => ready));
+    await Promise.all(
+      drawn.map(({ requestId, raffleId, ledger }) =>
+        observer.pipeline.service.submit({
+          requestId: String(requestId),
+          raffleId,
+          source: 'event',
+          requestedAtLedger: ledger,
+        }),
+      ),
+    );
+    const delivered = () => network.simnet.observer.raffleDeliveries();
+    await until('some are delivered', () => delivered().length >= 20, 120_000);
+    children[0]!.process.kill('SIGKILL');
+    const ids = drawn.map(({ requestId }) => String(requestId));
+    const jobs = await untilAll(observer.pipeline, ids, 'confirmed', 200_000);
+    expect(delivered()).toHaveLength(RAFFLES);
+    expect(new Set(delivered().map(({ raffleId }) => raffleId)).size).toBe(RAFFLES);
+    const seeds = new Map(delivered().map(({ requestId, seed }) => [requestId, seed]));
+    for (const job of jobs) expect(seeds.get(job.requestId)).toBe(job.randomness!.seed);
+    expect(network.simnet.observer.stats().badSequences).toBe(0);
+    expect(await observer.pipeline.audit.verifyChain()).toMatchObject({ kind: 'intact', rows: 2 * RAFFLES });
+    expect(await observer.pipeline.stats()).toMatchObject({
+      confirmedCount: RAFFLES,
+      pendingCount: 0,
+      totalFailedCount: 0,
+    });
+  }, 240_000);
+});
+
+describe('kill -9', () => {
+  let network: RandomnessNetwork;
+  beforeAll(async () => {
+    network = await openRandomnessNetwork({ ledgerMs: 60 });
+  });
+  afterAll(() => network.close());
+
+  it('in each phase costs one attempt and nothing else: the raffle gets its one seed', async () => {
+    const heir = await network.openWorker({ randomness: { QUEUE_LEASE_MS: '1000' } });
+    const drawn = await draw(network, deathPoints.length);
+    const ids = drawn.map(({ requestId }) => String(requestId));
+    const children = deathPoints.map((dieAt) =>
+      network.spawnWorker({ randomness: { QUEUE_LEASE_MS: '1000', QUEUE_MAX_CONCURRENCY: '1' }, dieAt }),
+    );
+    // Each takes a job (perhaps one that another died over) and dies over it, which leaves it to the next.
+    for (const { requestId, raffleId } of drawn) {
+      await heir.pipeline.service.submit({ requestId: String(requestId), raffleId, source: 'event' });
+    }
+    for (const { died } of children) expect(await died).toBe('SIGKILL');
+    await heir.pool.start();
+    const jobs = await untilAll(heir.pipeline, ids, 'confirmed', 60_000);
+    const delivered = network.simnet.observer.raffleDeliveries();
+    expect(delivered.map(({ requestId }) => requestId).sort()).toEqual([...ids].sort());
+    for (const job of jobs) {
+      expect(delivered.find(({ requestId }) => requestId === job.requestId)).toMatchObject({
+        seed: job.randomness!.seed,
+        txHash: job.txHash,
+      });
+      expect(job.errors.map(({ code }) => code)).toEqual(job.errors.map(() => 'WORKER_DIED'));
+    }
+    expect(jobs.reduce((deaths, { errors }) => deaths + errors.length, 0)).toBe(deathPoints.length);
+    expect(await heir.pipeline.audit.verifyChain()).toMatchObject({
+      kind: 'intact',
+      rows: 2 * deathPoints.length,
+    });
+  }, 120_000);
+});
