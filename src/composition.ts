@@ -1,8 +1,11 @@
 import type { Connection } from 'mongoose';
 import { requireApiKey } from './http/api-key';
 import { createApp } from './http/app';
+import { attachEventStream } from './http/event-stream';
+import { eventsRoutes } from './http/events.routes';
 import { listen } from './http/server';
 import { workerHealthService } from './operations/worker-health.service';
+import { EventFeed } from './ingestion/event-feed';
 import { EventPropagator } from './ingestion/event-propagator';
 import { loadHandlerModules } from './ingestion/handler-modules';
 import { IngestionStateRepository } from './ingestion/ingestion-state.repository';
@@ -80,8 +83,9 @@ export async function openHouse(config: Config, logger: Logger): Promise<House> 
     closing.push(() => foundation.stellar.close());
     const roles = new Set(config.SOROLANE_ROLES);
     if (roles.has('worker')) closing.push(await openWorker(foundation));
-    if (roles.has('ingester')) closing.push(await openIngester(foundation));
-    const api = roles.has('api') ? await openApi(foundation) : null;
+    const ingester = roles.has('ingester') ? await openIngester(foundation) : null;
+    if (ingester !== null) closing.push(() => ingester.stop());
+    const api = roles.has('api') ? await openApi(foundation, ingester) : null;
     if (api !== null) closing.push(api.close);
     logger.info({ roles: [...roles], url: api?.url }, 'started');
     return { url: api?.url ?? null, stop };
@@ -140,13 +144,8 @@ async function openWorker({
   };
 }
 
-async function openIngester({
-  config,
-  logger,
-  connection,
-  stellar,
-  pipelines,
-}: Foundation): Promise<() => Promise<void>> {
+async function openIngester(foundation: Foundation): Promise<EventPropagator> {
+  const { config, logger, connection, stellar, pipelines } = foundation;
   const handlers = [
     ...pipelines.flatMap(({ eventHandlers }) => eventHandlers),
     ...(await loadHandlerModules(config.EVENT_HANDLER_MODULES)),
@@ -170,7 +169,7 @@ async function openIngester({
     logger,
   });
   propagator.start();
-  return () => propagator.stop();
+  return propagator;
 }
 
 const tuningOf = (config: Config): Partial<IngestionTuning> => ({
@@ -195,14 +194,14 @@ const tuningOf = (config: Config): Partial<IngestionTuning> => ({
   maxLagLedgers: config.EVENT_MAX_LAG_LEDGERS,
 });
 
-async function openApi({
-  config,
-  logger,
-  connection,
-  deadLetters,
-  heartbeats,
-  pipelines,
-}: Foundation): Promise<{ url: string; close: () => Promise<void> }> {
+/** With an ingester in the same process, the API shows its health and streams the events of its queue file. */
+async function openApi(
+  { config, logger, connection, deadLetters, heartbeats, pipelines }: Foundation,
+  ingester: EventPropagator | null,
+): Promise<{ url: string; close: () => Promise<void> }> {
+  const mounts = pipelines.map(({ basePath, router }) => ({ path: basePath, router }));
+  if (ingester !== null)
+    mounts.push({ path: '/api/v1/events', router: eventsRoutes(() => ingester.health()) });
   const app = createApp({
     logger,
     corsOrigins: config.CORS_ORIGIN,
@@ -216,11 +215,27 @@ async function openApi({
       }),
       readiness: [{ name: 'database', check: async () => connection.db?.command({ ping: 1 }) }],
     },
-    mounts: pipelines.map(({ basePath, router }) => ({ path: basePath, router })),
+    mounts,
   });
-  return listen(app, {
+  const running = await listen(app, {
     host: config.HOST,
     port: config.PORT,
     shutdownTimeoutMs: config.HTTP_SHUTDOWN_TIMEOUT_MS,
   });
+  if (ingester === null) return running;
+  const stream = attachEventStream(running.server, {
+    feed: new EventFeed(ingester.queue.store, decodeContractValue),
+    apiKeys: config.API_KEYS,
+    heartbeatMs: config.EVENT_STREAM_HEARTBEAT_MS,
+    stallMs: config.EVENT_STREAM_STALL_MS,
+    maxClients: config.EVENT_STREAM_MAX_CLIENTS,
+    logger,
+  });
+  return {
+    url: running.url,
+    close: () => {
+      stream.close();
+      return running.close();
+    },
+  };
 }

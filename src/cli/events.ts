@@ -7,7 +7,7 @@ import { makeCensor } from '../platform/logger';
 import { ingestionSettings } from '../platform/settings/ingestion.settings';
 import * as commands from './events/commands';
 import type { Intent } from './events/commands';
-import { type Answer, exitCodes } from './rescue/answer';
+import { type Answer, exitCodes } from './answer';
 
 interface GlobalOptions {
   json?: boolean;

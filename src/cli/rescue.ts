@@ -2,7 +2,7 @@ import { Command, InvalidArgumentError } from 'commander';
 import { config as loadDotenv } from 'dotenv';
 import { describeFailure } from '../platform/errors';
 import { makeCensor } from '../platform/logger';
-import { type Answer, exitCodeHelp, exitCodes } from './rescue/answer';
+import { type Answer, exitCodeHelp, exitCodes } from './answer';
 import * as commands from './rescue/commands';
 import type { Intent } from './rescue/commands';
 import { openRescue, type OpenRescue } from './rescue/open-rescue';

@@ -22,12 +22,7 @@ export async function startCrew({ processes, port }: DemoOptions, stage: Stage):
   const apiUrl = `http://127.0.0.1:${apiPort}`;
   const api = startProcess({
     name: 'api',
-    environment: { ...environment, SOROLANE_ROLES: 'api', PORT: String(apiPort) },
-    logFolder,
-  });
-  const ingester = startProcess({
-    name: 'ingester',
-    environment: { ...environment, SOROLANE_ROLES: 'ingester' },
+    environment: { ...environment, SOROLANE_ROLES: 'api,ingester', PORT: String(apiPort) },
     logFolder,
   });
   let workerCount = 0;
@@ -50,9 +45,9 @@ export async function startCrew({ processes, port }: DemoOptions, stage: Stage):
       workers.push(started);
       return { killed, started };
     },
-    casualty: () => [api, ingester, ...workers].find((process) => process.hasExited()),
+    casualty: () => [api, ...workers].find((process) => process.hasExited()),
     stop: async () => {
-      await Promise.all([api, ingester, ...workers].map((process) => process.stop()));
+      await Promise.all([api, ...workers].map((process) => process.stop()));
     },
   };
   try {

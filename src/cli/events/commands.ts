@@ -1,6 +1,6 @@
 import type { DeadLetterFilter } from '../../ingestion/dead-letters';
 import type { EventQueue } from '../../ingestion/event-queue';
-import { type Answer, exitCodes, facts, table } from '../rescue/answer';
+import { type Answer, exitCodes, facts, table } from '../answer';
 
 export interface Intent {
   operator: string;

@@ -1,6 +1,6 @@
 import { jobListItem } from '../../randomness/views';
 import type { Operator, RescueResult } from '../../randomness/rescue.service';
-import { type Answer, exitCodes, facts, table } from './answer';
+import { type Answer, exitCodes, facts, table } from '../answer';
 import type { OpenRescue } from './open-rescue';
 
 /** One invocation: who asks, and whether it is meant. */
