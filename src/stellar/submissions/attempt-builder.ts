@@ -75,12 +75,14 @@ export class AttemptBuilder {
     const { rpc, tracker, fees, actor, networkPassphrase, submissions, metrics } = this.options;
     const source = channel.signer;
     const ask = { signal, stickyKey: source.publicKey, minLedger: channel.lastLedger };
-    const sequence = await tracker.sequenceOf(source.publicKey, ask);
+    const [sequence, { sequence: signedAtLedger }, bid] = await Promise.all([
+      tracker.sequenceOf(source.publicKey, ask),
+      rpc.latestLedger(ask),
+      fees.bid(feeClass, signal),
+    ]);
     if (sequence === null) {
       throw new TransientError('STELLAR_ACCOUNT_NOT_FOUND', `${source.publicKey} is not on the network`);
     }
-    const { sequence: signedAtLedger } = await rpc.latestLedger(ask);
-    const bid = await fees.bid(feeClass, signal);
     // The network's time: a wrong clock of ours would make transactions that are born dead, or never die.
     const nowMs = rpc.pool.chainTimeMs() ?? this.options.clock.now();
     const maxTime = Math.ceil((nowMs + this.options.validityMs) / 1000);

@@ -45,11 +45,10 @@ export class AttemptTracker {
   }
 
   async settle(submission: StoredSubmission, attempt: StoredAttempt, settled: Settled): Promise<void> {
-    const isFirst = await this.options.submissions.settle(submission, attempt, settled);
-    await this.options.channels.releaseIfIdle(attempt.sourceAccount, {
-      intent: submission._id,
-      token: attempt.token,
-    });
+    const { submissions, channels } = this.options;
+    const isFirst = await submissions.settle(submission, attempt, settled);
+    // After the settling, never before: an account that is free has no transaction on its way.
+    await channels.release(attempt.sourceAccount, attempt.token, 'ledger' in settled ? settled.ledger : 0);
     if (isFirst) this.record(submission, attempt, settled);
   }
 

@@ -1,10 +1,9 @@
 import { randomUUID } from 'node:crypto';
-import { EventEmitter } from 'node:events';
 import { sleep, systemClock, type Clock } from '../../platform/clock';
 import { TransientError } from '../../platform/errors';
 import type { Signer } from '../keys';
 import type { ChannelRepository } from './channel-repository';
-import type { ChannelHolder, StoredChannel } from './channel.model';
+import type { ChannelHolder } from './channel.model';
 import type { SubmissionRepository } from './submission-repository';
 
 export interface ChannelPoolOptions {
@@ -34,7 +33,8 @@ const RETRY_HINT_MS = 2_000;
  * announcement in the submission is taken back, after which the late signer can no longer commit.
  */
 export class ChannelPool {
-  private readonly released = new EventEmitter().setMaxListeners(0);
+  /** Lanes of this process that wait for an account, longest first. */
+  private waiting: ((account: string) => void)[] = [];
   private readonly clock: Clock;
   private registered: Promise<void> | null = null;
   private reclaimedAtMs = Number.NEGATIVE_INFINITY;
@@ -52,10 +52,6 @@ export class ChannelPool {
     return randomUUID();
   }
 
-  signerOf(account: string): Signer | undefined {
-    return this.options.signers.find((signer) => signer.publicKey === account);
-  }
-
   /**
    * Waits for a free account. The token must have been announced in the submission before.
    * @throws TransientError NO_FREE_CHANNEL after `waitMs`; the signal's reason when it aborts.
@@ -63,9 +59,10 @@ export class ChannelPool {
   async acquire(holder: ChannelHolder, waitMs: number, signal: AbortSignal): Promise<LeasedChannel> {
     await this.register();
     const deadlineMs = this.clock.monotonicMs() + waitMs;
+    let freed: string | undefined;
     for (let pollMs = POLL_MS; ; pollMs = Math.min(MAX_POLL_MS, pollMs * 1.5)) {
       signal.throwIfAborted();
-      const leased = await this.tryAcquire(holder);
+      const leased = await this.tryAcquire(holder, freed);
       if (leased !== null) return leased;
       const leftMs = deadlineMs - this.clock.monotonicMs();
       if (leftMs <= 0) {
@@ -73,7 +70,7 @@ export class ChannelPool {
           retryAfterMs: RETRY_HINT_MS,
         });
       }
-      await this.waitForRelease(Math.min(leftMs, pollMs * (0.5 + Math.random())), signal);
+      freed = await this.waitForRelease(Math.min(leftMs, pollMs * (0.5 + Math.random())), signal);
     }
   }
 
@@ -90,9 +87,13 @@ export class ChannelPool {
       if (!overdue || !(await this.options.submissions.abandonBuilding(intent, token))) return false;
     }
     const settled = submission?.settled;
-    const knownLedger = settled && 'ledger' in settled ? settled.ledger : 0;
+    return this.release(account, token, settled && 'ledger' in settled ? settled.ledger : 0);
+  }
+
+  /** Frees an account whose attempt is known to have ended. `knownLedger`: see {@link LeasedChannel.lastLedger}. */
+  async release(account: string, token: string, knownLedger: number): Promise<boolean> {
     const freed = await this.options.channels.release(account, token, knownLedger);
-    if (freed) this.released.emit('released');
+    if (freed) this.waiting.shift()?.(account);
     return freed;
   }
 
@@ -105,11 +106,14 @@ export class ChannelPool {
     return freed;
   }
 
-  private async tryAcquire(holder: ChannelHolder): Promise<LeasedChannel | null> {
+  /** `freed` is one that this process has just released: most likely it is still free. */
+  private async tryAcquire(holder: ChannelHolder, freed: string | undefined): Promise<LeasedChannel | null> {
+    const handedOver = freed === undefined ? null : await this.lease(freed, holder);
+    if (handedOver !== null) return handedOver;
     const stored = shuffled(await this.options.channels.list(this.accounts));
     for (const channel of stored) {
       if (channel.holder === null) {
-        const leased = await this.lease(channel, holder);
+        const leased = await this.lease(channel._id, holder);
         if (leased !== null) return leased;
       }
     }
@@ -120,9 +124,9 @@ export class ChannelPool {
     return null;
   }
 
-  private async lease(channel: StoredChannel, holder: ChannelHolder): Promise<LeasedChannel | null> {
-    const signer = this.signerOf(channel._id);
-    const leased = signer && (await this.options.channels.lease(channel._id, holder));
+  private async lease(account: string, holder: ChannelHolder): Promise<LeasedChannel | null> {
+    const signer = this.options.signers.find((one) => one.publicKey === account);
+    const leased = signer && (await this.options.channels.lease(account, holder));
     return leased ? { signer, epoch: leased.epoch, lastLedger: leased.lastLedger } : null;
   }
 
@@ -134,16 +138,23 @@ export class ChannelPool {
     return this.registered;
   }
 
-  private async waitForRelease(ms: number, signal: AbortSignal): Promise<void> {
+  /** Wakes one waiter for one release; the others go on waiting. */
+  private async waitForRelease(ms: number, signal: AbortSignal): Promise<string | undefined> {
     const woken = new AbortController();
-    const wake = (): void => woken.abort();
-    this.released.once('released', wake);
-    signal.addEventListener('abort', wake, { once: true });
+    let freed: string | undefined;
+    const wake = (account: string): void => {
+      freed = account;
+      woken.abort();
+    };
+    const abort = (): void => woken.abort();
+    this.waiting.push(wake);
+    signal.addEventListener('abort', abort, { once: true });
     try {
       await sleep(ms, woken.signal);
+      return freed;
     } finally {
-      this.released.off('released', wake);
-      signal.removeEventListener('abort', wake);
+      this.waiting = this.waiting.filter((one) => one !== wake);
+      signal.removeEventListener('abort', abort);
     }
   }
 }
