@@ -166,6 +166,5 @@ describe('the order of values', () => {
 
   it('is that of UTF-8 bytes for strings, where code units differ from it', () => {
     expect(compareValues('\u{1f422}', '\uffee')).toBeGreaterThan(0);
-    expect('\u{1f422}' < '\uffee').toBe(true);
   });
 });

@@ -91,21 +91,23 @@ function columnOf(name: string, specification: Value, scope: Scope): Column {
   };
 }
 
+/** @param keyOfGroup what to group by; by default what the specification's `_id` says */
 export function groupDocuments(
   documents: Iterable<Document>,
   specification: Value,
   scope: Scope,
+  keyOfGroup?: (document: Document) => Value,
 ): Document[] {
   if (!isDocument(specification))
     throw new CommandError(15947, "a group's fields must be specified in an object");
   if (!('_id' in specification)) throw new CommandError(15955, 'a group specification must include an _id');
-  const keyOfGroup = scope.evaluator(specification._id);
+  const groupOf = keyOfGroup ?? scope.evaluator(specification._id);
   const columns = Object.entries(specification)
     .filter(([name]) => name !== '_id')
     .map(([name, each]) => columnOf(name, each, scope));
   const groups = new Map<string, { id: Value; cells: ReturnType<Column['start']>[] }>();
   for (const document of documents) {
-    const id = keyOfGroup(document) ?? null;
+    const id = groupOf(document) ?? null;
     const key = keyOf(id);
     let group = groups.get(key);
     if (!group) groups.set(key, (group = { id, cells: columns.map(({ start }) => start()) }));

@@ -7,6 +7,7 @@ import { CommandError, failedToParse } from '../errors';
 import { withValueAt } from '../query/projection';
 import { Sorter } from '../query/sort';
 import { formatValue } from '../storage/format-value';
+import { bucket, bucketAuto } from './buckets';
 import { prepare, rethrow, scopeFor } from './expression';
 import { groupDocuments } from './group';
 import { lookup } from './lookup';
@@ -186,8 +187,8 @@ const STAGES: Readonly<Record<string, Stage>> = {
   $unionWith: united,
   $sample: sampled,
   $graphLookup: graphLookup,
-  $bucket: byMingo('$bucket'),
-  $bucketAuto: byMingo('$bucketAuto'),
+  $bucket: (documents, argument, { scope }) => bucket(documents, argument, scope),
+  $bucketAuto: (documents, argument, { scope }) => bucketAuto(documents, argument, scope),
   $setWindowFields: byMingo('$setWindowFields'),
   $densify: byMingo('$densify'),
   $fill: byMingo('$fill'),

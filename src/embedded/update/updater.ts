@@ -28,20 +28,18 @@ export interface Updater {
 interface Step {
   readonly path: string;
   readonly onInsertOnly: boolean;
-  apply(document: Document, choice: ElementChoice): Document;
+  /** Where the change is made in a document, told before any change was. */
+  places(document: Document, choice: ElementChoice): string[][];
+  apply(document: Document, places: string[][]): Document;
 }
 
 function modifierStep(name: string, path: string, modifier: Modifier): Step {
   return {
     path,
     onInsertOnly: name === '$setOnInsert',
-    apply: (document, choice) => {
-      let result = document;
-      for (const parts of concretePaths(document, path, choice)) {
-        result = withChange(result, parts, modifier.change, modifier.creates);
-      }
-      return result;
-    },
+    places: (document, choice) => concretePaths(document, path, choice),
+    apply: (document, places) =>
+      places.reduce((each, parts) => withChange(each, parts, modifier.change, modifier.creates), document),
   };
 }
 
@@ -57,6 +55,7 @@ function renameSteps(from: string, to: Value): Step[] {
     {
       path: to,
       onInsertOnly: false,
+      places: () => [],
       apply: (document) => {
         let value: Value = document;
         for (const part of from.split('.')) {
@@ -73,7 +72,7 @@ function renameSteps(from: string, to: Value): Step[] {
         );
       },
     },
-    { path: from, onInsertOnly: false, apply: (document) => document },
+    { path: from, onInsertOnly: false, places: () => [], apply: (document) => document },
   ];
 }
 
@@ -178,8 +177,10 @@ function operatorUpdater(update: Document, arrayFilters: readonly Value[], conte
   };
   return {
     apply: (document, inserts) => {
-      let result = document;
-      for (const step of steps) if (inserts || !step.onInsertOnly) result = step.apply(result, choice);
+      const wanted = steps.filter(({ onInsertOnly }) => inserts || !onInsertOnly);
+      // Elements are chosen by what they were, not by what an earlier step made of them.
+      const places = wanted.map((step) => step.places(document, choice));
+      const result = wanted.reduce((each, step, i) => step.apply(each, places[i] ?? []), document);
       if (!inserts && !equalValues(field(document, '_id'), field(result, '_id'))) {
         throw new CommandError(
           66,
