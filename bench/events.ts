@@ -83,7 +83,7 @@ async function benchSpike(): Promise<number> {
     [path.join(directory, 'spike.db'), String(SPIKE)],
     {
       // Without the loader thread of tsx, which a service doesn't have.
-      execArgv: ['--require', 'tsx/cjs'],
+      execArgv: ['--require', 'tsx/cjs', '--expose-gc'],
     },
   );
   const [peakMiB] = (await once(child, 'message')) as [number];

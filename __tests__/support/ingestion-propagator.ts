@@ -1,7 +1,6 @@
 import { EventPropagator, type EventPropagatorOptions } from '../../src/ingestion/event-propagator';
 import type { IngestionTuning } from '../../src/ingestion/ingestion-tuning';
-import { decodeContractValue } from '../../src/stellar/scval-codec';
-import { CONTRACT_A } from './ingestion-chain';
+import { CONTRACT_A, decodeSymbolsOnly } from './ingestion-chain';
 
 const quick: Partial<IngestionTuning> = {
   pollIntervalMs: 10,
@@ -18,9 +17,9 @@ export type PropagatorParts = Omit<Partial<EventPropagatorOptions>, 'startLedger
 
 /** A propagator at test speed: polls each 10 ms, follows contract A unless told otherwise. */
 export function makePropagator(given: PropagatorParts): EventPropagator {
-  const { tuning, startLedger, ...parts }: PropagatorParts = { startLedger: 100, ...given };
+  const { tuning, startLedger, ...parts } = { startLedger: 100, ...given } as PropagatorParts;
   return new EventPropagator({
-    decode: decodeContractValue,
+    decode: decodeSymbolsOnly,
     contractIds: [CONTRACT_A],
     tuning: { ...quick, ...tuning },
     ...parts,

@@ -76,7 +76,7 @@ export class EventStreamClient {
         }
         const page = this.options.feed.read(this.position, READ_EVENTS, this.options.matches);
         for (const event of page.events) {
-          this.send({ type: 'event', event: eventToJson(event) });
+          this.send({ type: 'event', event: eventToJson(event) }, this.goOn);
           this.lastSentId = event.id;
         }
         this.position = page.position;
@@ -126,8 +126,13 @@ export class EventStreamClient {
     return true;
   }
 
-  private send(message: object): void {
-    this.options.webSocket.send(JSON.stringify(message));
+  /** Reading stopped because too much was waiting, and some of it has left. */
+  private readonly goOn = (): void => {
+    if (this.blockedSinceMs !== null) this.advance();
+  };
+
+  private send(message: object, whenSent?: () => void): void {
+    this.options.webSocket.send(JSON.stringify(message), whenSent);
   }
 
   private guarded(step: () => void): void {

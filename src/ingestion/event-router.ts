@@ -9,9 +9,9 @@ import type { EventStore, QueuedRow } from './event-store';
 import type { HandlerRegistry } from './handler-registry';
 
 /** Decoded events kept between routing and delivery, which mostly follow at once. */
-const CACHE_EVENTS = 1_000;
+const CACHE_EVENTS = 600;
 /** Decoded topics kept: names and accounts come again and again, and decoding an address is dear. */
-const CACHE_TOPICS = 5_000;
+const CACHE_TOPICS = 2_000;
 
 /** Decides, once for each stored event, to whom it goes. What can't be decoded is quarantined and holds up nobody. */
 export class EventRouter {

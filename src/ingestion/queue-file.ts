@@ -25,7 +25,7 @@ export interface QueueFile {
 const OWNER_ONLY = 0o600;
 const SIDE_FILES = ['', '-wal', '-shm'] as const;
 const DEFAULT_BUSY_TIMEOUT_MS = 10_000;
-const CACHE_KIB = 16_384;
+const CACHE_KIB = 4_096;
 /** Each checkpoint waits for the disk; a spike is taken in with one per 16 MiB rather than one per 4. */
 const CHECKPOINT_PAGES = 4_000;
 

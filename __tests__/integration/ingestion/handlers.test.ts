@@ -279,3 +279,17 @@ it('an outage of the database costs an event none of its tries', async () => {
   expect(cutOff.calls).toHaveLength(1);
   expect(propagator.queue.deadLetters.count({})).toBe(0);
 });
+
+it('two processes on one file share the work, and no event is handled by both', async () => {
+  const chain = new ScriptedChain(makeEvents(400), 139);
+  const queuePath = directory.file('shared.db');
+  const [a, b] = [recordingHandler(), recordingHandler()];
+  const slow = recordingHandler({}, () => new Promise((resolve) => setTimeout(resolve, 1)));
+  start({ source: chain, queuePath, handlers: [a.handler], tuning: { pageLimit: 30 } });
+  start({ source: chain, queuePath, handlers: [b.handler], tuning: { pageLimit: 30 } });
+  start({ source: chain, queuePath, handlers: [slow.handler], tuning: { pageLimit: 30 } });
+  const all = () => [...a.handled, ...b.handled, ...slow.handled];
+  await until(() => all().length >= 400, 'all events');
+  expect(new Set(all()).size).toBe(400);
+  expect(all()).toHaveLength(400);
+});

@@ -1,0 +1,130 @@
+import { eventsCommand } from '../../../src/cli/events';
+import { EventQueue } from '../../../src/ingestion/event-queue';
+import { CONTRACT_A, makeEvents } from '../../support/ingestion-chain';
+import { queueDirectory } from '../../support/ingestion-fixture';
+
+const directory = queueDirectory();
+const file = directory.file();
+const by = ['--operator', 'ada', '--reason', 'fixed'];
+
+interface Run {
+  exitCode: number | string | undefined;
+  out: string;
+  err: string;
+}
+
+/** Runs the command in this process, as `sorolane events …` does. */
+async function run(...args: string[]): Promise<Run> {
+  const texts = { out: '', err: '' };
+  const capture = (name: 'out' | 'err') => (chunk: string | Uint8Array) => {
+    texts[name] += chunk.toString();
+    return true;
+  };
+  const out = jest.spyOn(process.stdout, 'write').mockImplementation(capture('out'));
+  const err = jest.spyOn(process.stderr, 'write').mockImplementation(capture('err'));
+  const command = eventsCommand().exitOverride();
+  for (const sub of command.commands) sub.exitOverride();
+  let exitCode: number | string | undefined;
+  try {
+    await command.parseAsync(['node', 'events', ...args]);
+    exitCode = process.exitCode ?? 0;
+  } catch (error) {
+    exitCode = (error as { exitCode?: number }).exitCode;
+  } finally {
+    process.exitCode = undefined;
+    out.mockRestore();
+    err.mockRestore();
+  }
+  return { exitCode, ...texts };
+}
+const json = async (...args: string[]) => {
+  const { exitCode, out } = await run(...args, '--file', file, '--json');
+  return { exitCode, data: JSON.parse(out) as Record<string, unknown> };
+};
+
+beforeEach(() => {
+  new EventQueue(file).deleteQueue();
+  const queue = new EventQueue(file, 1);
+  queue.enqueueBatch({ events: makeEvents(3), contractIds: [CONTRACT_A], position: { startLedger: 7 } });
+  queue.markFailed(queue.dequeue()!.id, new Error('no such thing'));
+  queue.markProcessed(queue.dequeue()!.id);
+  queue.store.recordGap({ contractId: CONTRACT_A, fromLedger: 1, toLedger: 6, reason: 'retention' });
+  queue.close();
+});
+afterAll(() => directory.remove());
+
+it('stats tells counts, handlers and positions', async () => {
+  expect(await json('stats')).toMatchObject({
+    exitCode: 0,
+    data: {
+      total: 3,
+      failed: 1,
+      processed: 1,
+      gaps: 1,
+      handlers: [{ handler: 'direct', dead: 1 }],
+      positions: { [CONTRACT_A]: { startLedger: 7 } },
+    },
+  });
+  expect((await run('stats', '--file', file)).out).toContain('direct');
+});
+
+it('failed tells what, whose, and why', async () => {
+  const [first] = makeEvents(1);
+  expect((await json('failed')).data).toMatchObject({
+    total: 1,
+    failed: [
+      {
+        eventId: first!.id,
+        handler: 'direct',
+        attempts: 1,
+        code: 'UNEXPECTED_ERROR',
+        message: 'no such thing',
+      },
+    ],
+  });
+});
+
+it('replay previews, then does it, once', async () => {
+  expect(await json('replay', '--all', ...by)).toEqual({
+    exitCode: 0,
+    data: { matching: 1, executed: false },
+  });
+  expect(await json('replay', '--all', ...by, '--execute')).toMatchObject({
+    exitCode: 0,
+    data: { replayed: 1 },
+  });
+  expect(await json('replay', '--all', ...by, '--execute')).toMatchObject({ exitCode: 4 });
+  expect((await json('stats')).data).toMatchObject({ failed: 0, pending: 2 });
+});
+
+it('replay wants to know what, who and why', async () => {
+  expect((await run('replay', ...by)).exitCode).toBe(1);
+  expect((await run('replay', '--all', '--handler', 'direct', ...by)).exitCode).toBe(1);
+  expect((await run('replay', '--all')).exitCode).toBe(1);
+});
+
+it('gaps ends with 2 when there are any', async () => {
+  expect(await json('gaps')).toMatchObject({
+    exitCode: 2,
+    data: { gaps: [{ contractId: CONTRACT_A, fromLedger: 1, toLedger: 6 }] },
+  });
+});
+
+it('cleanup removes processed events only, and only with --execute', async () => {
+  expect((await json('cleanup', '--older-than-ms', '0', ...by)).data).toEqual({
+    matching: 1,
+    executed: false,
+  });
+  expect((await json('cleanup', '--older-than-ms', '0', ...by, '--execute')).data).toMatchObject({
+    removed: 1,
+  });
+  expect((await json('stats')).data).toMatchObject({ total: 2, failed: 1, processed: 0 });
+});
+
+it('a missing file is an error, and is not made', async () => {
+  const missing = directory.file('missing.db');
+  const { exitCode, err } = await run('stats', '--file', missing);
+  expect(exitCode).toBe(1);
+  expect(err).toContain(missing);
+  expect((await run('stats', '--file', missing)).exitCode).toBe(1);
+});
