@@ -135,6 +135,8 @@ export function createStellarLayer(options: StellarLayerOptions): StellarLayer {
     maintenance: maintenanceOn(builderOn(mainChannel)),
     accounts: isDerived ? channels.accounts : [],
     balanceStroops: BigInt(settings.STELLAR_CHANNEL_BALANCE_XLM) * STROOPS_PER_LUMEN,
+    clock,
+    logger,
   });
   const recovery = new SubmissionRecovery({
     pool: rpcPool,

@@ -1,3 +1,4 @@
+import { deriveChannelSigners } from '../../../src/stellar/keys';
 import {
   mintRequest,
   newManifestHash,
@@ -54,5 +55,18 @@ describe('submitting a transaction', () => {
     );
     expect(carriers.size).toBeGreaterThan(1);
     expect(observer.stats().badSequences).toBe(0);
+  });
+
+  it('tops up a channel account that has spent its funds on fees', async () => {
+    const { networkPassphrase, oracleSecret } = fixture.simnet.facts();
+    const [, , , , poor] = deriveChannelSigners(oracleSecret, networkPassphrase, 5);
+    fixture.simnet.fund(poor!.publicKey, 3n);
+    const layer = await fixture.openLayer({ STELLAR_CHANNEL_COUNT: '5', STELLAR_CHANNEL_BALANCE_XLM: '10' });
+
+    const outcome = await submit(layer, mintRequest(fixture.simnet.facts(), layer, newManifestHash()));
+
+    expect(outcome.kind).toBe('success');
+    const paid = fixture.simnet.observer.transactions().filter((one) => one.operations.includes('payment'));
+    expect(paid).toMatchObject([{ source: layer.oracle.publicKey, successful: true }]);
   });
 });

@@ -1,6 +1,7 @@
 import {
   Account,
   Address,
+  Asset,
   BASE_FEE,
   Keypair,
   Operation,
@@ -26,7 +27,8 @@ export type TransactionBody =
   | { kind: 'call'; call: ContractCall; footprint: string; auth: readonly string[] }
   /** Brings archived entries back, as its own transaction before the call that needs them. */
   | { kind: 'restore'; footprint: string }
-  | { kind: 'create_accounts'; accounts: readonly string[]; balanceStroops: bigint };
+  | { kind: 'create_accounts'; accounts: readonly string[]; balanceStroops: bigint }
+  | { kind: 'pay'; accounts: readonly string[]; amountStroops: bigint };
 
 export interface TransactionFrame {
   /** Whose sequence number is used; it pays. */
@@ -69,7 +71,7 @@ export async function signTransaction(frame: TransactionFrame): Promise<SignedEn
   });
   for (const operation of operationsOf(frame.body, frame.actor.publicKey)) builder.addOperation(operation);
   // The builder adds the resource fee that the Soroban data names.
-  if (frame.body.kind !== 'create_accounts') builder.setSorobanData(frame.body.footprint);
+  if ('footprint' in frame.body) builder.setSorobanData(frame.body.footprint);
   const transaction = builder.build();
   const signers =
     frame.source.publicKey === frame.actor.publicKey ? [frame.actor] : [frame.source, frame.actor];
@@ -87,6 +89,15 @@ function operationsOf(body: TransactionBody, actor: string): xdr.Operation[] {
         Operation.createAccount({
           destination,
           startingBalance: inLumens(body.balanceStroops),
+          source: actor,
+        }),
+      );
+    case 'pay':
+      return body.accounts.map((destination) =>
+        Operation.payment({
+          destination,
+          asset: Asset.native(),
+          amount: inLumens(body.amountStroops),
           source: actor,
         }),
       );
@@ -147,21 +158,26 @@ export function neededBid(neededFee: bigint, resourceFee: bigint, isFeeBump: boo
 
 /** Stroops that the body costs beside its inclusion fee. */
 export const resourceFeeOf = (body: TransactionBody): bigint =>
-  body.kind === 'create_accounts'
-    ? 0n
-    : new SorobanDataBuilder(body.footprint).build().resourceFee().toBigInt();
+  'footprint' in body ? new SorobanDataBuilder(body.footprint).build().resourceFee().toBigInt() : 0n;
 
 export const accountLedgerKey = (address: string): string =>
   xdr.LedgerKey.account(
     new xdr.LedgerKeyAccount({ accountId: Keypair.fromPublicKey(address).xdrPublicKey() }),
   ).toXDR('base64');
 
-/** Address and sequence number of an account's ledger entry. */
-export function readAccountEntry(entryXdr: string): { address: string; sequence: bigint } {
+export interface AccountEntry {
+  /** G… */
+  address: string;
+  sequence: bigint;
+  balanceStroops: bigint;
+}
+
+export function readAccountEntry(entryXdr: string): AccountEntry {
   const account = xdr.LedgerEntryData.fromXDR(entryXdr, 'base64').account();
   return {
     address: Address.account(account.accountId().ed25519()).toString(),
     sequence: account.seqNum().toBigInt(),
+    balanceStroops: account.balance().toBigInt(),
   };
 }
 
