@@ -80,7 +80,9 @@ export class EventIntake {
     const fresh = contractIds.filter((contractId) => !known.has(contractId));
     if (fresh.length > 0) {
       const position = { startLedger: startLedger ?? (await source.getLatestLedger(signal)) };
-      if (queue.enqueueBatch({ events: [], contractIds: fresh, position }).kind === 'full') return null;
+      const gaps = this.gapsOfLostFile(fresh, position.startLedger);
+      if (queue.enqueueBatch({ events: [], contractIds: fresh, position, gaps }).kind === 'full') return null;
+      this.reportGaps(gaps);
       for (const contractId of fresh) known.set(contractId, position);
     }
     return new Map(contractIds.map((contractId) => [contractId, known.get(contractId) as StreamPosition]));
@@ -187,12 +189,24 @@ export class EventIntake {
     });
   }
 
+  /** Beginning at the newest ledger is no news for a new service, but it is for one whose file was set aside. */
+  private gapsOfLostFile(fresh: readonly string[], begin: number): Gap[] {
+    const { queue, startLedger } = this.options;
+    if (queue.setAside === null || startLedger !== undefined) return [];
+    return fresh.map((contractId) => ({
+      contractId,
+      fromLedger: null,
+      toLedger: begin - 1,
+      reason: 'file_lost',
+    }));
+  }
+
   private reportGaps(gaps: readonly Gap[]): void {
     for (const gap of gaps) {
       this.options.metrics.count('ingestion_gaps_total', { contract: gap.contractId });
       this.options.logger.error(
         { ...gap },
-        'the server no longer has these ledgers: events in them are lost to us',
+        'these ledgers were not read and can no longer be: events in them are lost to us',
       );
     }
   }

@@ -116,7 +116,7 @@ export class EventQueue {
     const batch = this.deliveries.claimSuspect([DIRECT]) ?? this.deliveries.claim([this.claimOne])[0];
     if (batch?.[0] !== undefined) return this.take(batch[0]);
     const unrouted = this.deliveries.unrouted(ROUTE_BATCH);
-    if (unrouted.rows.length === 0) return null;
+    if (unrouted.rows.length === 0) return this.deliveries.reclaim() > 0 ? this.dequeue() : null;
     const to = [{ handler: DIRECT, ordered: false, maxAttempts: this.maxRetries }];
     this.deliveries.route(
       unrouted.from,
@@ -162,7 +162,9 @@ export class EventQueue {
   /** Removes the oldest processed events, whatever their age, to let a full file go on. Returns how many. */
   makeRoom(): number {
     try {
-      return this.maintenance.removeOldest();
+      const removed = this.maintenance.removeOldest();
+      if (removed > 0) this.maintenance.shrink();
+      return removed;
     } catch (error) {
       // A disk without a single free page can't even log a deletion. Someone else has to make room.
       if (isFull(error)) return 0;

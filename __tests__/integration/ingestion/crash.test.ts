@@ -7,15 +7,16 @@ import { CONTRACT_A, makeEvents } from '../../support/ingestion-chain';
 import { queueDirectory } from '../../support/ingestion-fixture';
 
 const COUNT = 600;
+const FEW = 80;
 const directory = queueDirectory();
 const children: ChildProcess[] = [];
 const script = path.join(__dirname, '../../support/ingestion-child.ts');
 const ids = makeEvents(COUNT, { perLedger: 20 }).map(({ id }) => id);
 
-function run(file: string, deadly: string): ChildProcess {
+function run(file: string, count: number, deadly = 'none'): ChildProcess {
   const child = spawn(
     process.execPath,
-    ['--import', 'tsx', script, file, `${file}-effects`, String(COUNT), deadly],
+    ['--require', 'tsx/cjs', script, file, `${file}-effects`, String(count), deadly],
     {
       stdio: ['ignore', 'pipe', 'inherit'],
     },
@@ -58,12 +59,12 @@ afterAll(() => {
 it('kill -9 at any moment loses no event, stores none twice, and leaves the cursor behind what is stored', async () => {
   const file = directory.file('killed.db');
   for (const stored of [1, 200, 400]) {
-    const child = run(file, 'none');
+    const child = run(file, COUNT);
     killAt(child, stored);
     expect(await once(child, 'exit')).toEqual([null, 'SIGKILL']);
     expectCursorBehindStorage(file);
   }
-  expect(await once(run(file, 'none'), 'exit')).toEqual([0, null]);
+  expect(await once(run(file, COUNT), 'exit')).toEqual([0, null]);
   for (const handler of ['one', 'two']) expect([...new Set(effectsOf(file, handler))].sort()).toEqual(ids);
   const queue = new EventQueue(file, 3);
   expect(queue.getStats()).toMatchObject({ total: COUNT, processed: COUNT, failed: 0, pending: 0 });
@@ -74,14 +75,14 @@ it('an event that kills its process each time is given up, and everything else i
   const file = directory.file('deadly.db');
   const deadly = ids[40]!;
   const ends: unknown[] = [];
-  while (ends.length < 7 && ends.at(-1) !== 0) ends.push((await once(run(file, deadly), 'exit'))[0]);
+  while (ends.length < 7 && ends.at(-1) !== 0) ends.push((await once(run(file, FEW, deadly), 'exit'))[0]);
   expect(ends).toEqual([null, null, null, null, null, 0]);
   const queue = new EventQueue(file, 3);
   expect(queue.deadLetters.list({}, { limit: 10 })).toMatchObject([
     { eventId: deadly, handler: 'one', code: 'HANDLER_DIED', attempts: 5 },
   ]);
-  expect(queue.getStats()).toMatchObject({ processed: COUNT - 1, failed: 1 });
+  expect(queue.getStats()).toMatchObject({ processed: FEW - 1, failed: 1 });
   queue.close();
-  expect(new Set(effectsOf(file, 'two')).size).toBe(COUNT);
-  expect(new Set(effectsOf(file, 'one')).size).toBe(COUNT - 1);
+  expect(new Set(effectsOf(file, 'two')).size).toBe(FEW);
+  expect(new Set(effectsOf(file, 'one')).size).toBe(FEW - 1);
 });

@@ -1,3 +1,4 @@
+import { writeFileSync } from 'node:fs';
 import { endOfLedger } from '../../../src/ingestion/chain-position';
 import type { EventPropagator } from '../../../src/ingestion/event-propagator';
 import type { RawEvent } from '../../../src/ingestion/event-source';
@@ -247,6 +248,18 @@ describe('what servers do', () => {
     await caughtUp(propagator);
     expect(propagator.getQueueStats().total).toBe(2);
   });
+});
+
+it('a lost queue file without a shared checkpoint is a gap, not a fresh start', async () => {
+  const queuePath = newFile();
+  writeFileSync(queuePath, 'garbage '.repeat(1_000));
+  const chain = new ScriptedChain(makeEvents(50), 104);
+  const propagator = start({ source: chain, startLedger: undefined, queuePath });
+  await caughtUp(propagator);
+  expect(propagator.queue.store.gaps()).toMatchObject([
+    { fromLedger: null, toLedger: 103, reason: 'file_lost' },
+  ]);
+  expect(propagator.health().problems.join()).toContain('set aside');
 });
 
 describe('bounds', () => {
