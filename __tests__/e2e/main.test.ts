@@ -13,6 +13,9 @@ interface HealthBody {
   };
 }
 
+/** Whole processes start here, on a machine that may be busy with the other tests. */
+jest.setTimeout(90_000);
+
 describe('a process of the house', () => {
   let database: TestDatabase;
   beforeAll(async () => {

@@ -1,4 +1,5 @@
 import { Router } from 'express';
+import { mongo } from 'mongoose';
 import request from 'supertest';
 import { z } from 'zod';
 import { requireApiKey } from '../../../src/http/api-key';
@@ -19,9 +20,8 @@ function probeRoutes(): Router {
     throw new HttpProblem(418, 'TEAPOT', 'short and stout');
   });
   router.get('/fault', () => Promise.reject(new Error('password is hunter2')));
-  router.get('/away', () =>
-    Promise.reject(Object.assign(new Error('no server'), { name: 'MongoServerSelectionError' })),
-  );
+  const noServer = new mongo.MongoServerSelectionError('no server', { servers: new Map() } as never);
+  router.get('/away', () => Promise.reject(noServer));
   return router;
 }
 
