@@ -1,13 +1,5 @@
 import { Binary, Decimal128, Double, Int32, Long, MongoClient, ObjectId } from 'mongodb';
-import type {
-  Collection,
-  Db,
-  Document,
-  Filter,
-  MongoBulkWriteError,
-  UpdateFilter,
-  UpdateResult,
-} from 'mongodb';
+import type { Collection, Db, Document, Filter, MongoBulkWriteError, UpdateResult } from 'mongodb';
 import type { EmbeddedServer } from '../../../src/embedded';
 import { startEmbeddedServer } from '../../../src/embedded';
 

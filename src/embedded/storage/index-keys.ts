@@ -113,15 +113,16 @@ export class KeyExtractor {
 
   /** The key of a document that has no array on any of the paths, as nearly all have. */
   #simpleKey(document: Document): IndexKey | undefined {
-    const key: Value[] = [];
-    for (const parts of this.#paths) {
+    // Made at its size: an array that grows keeps room for more, which a million keys would pay for.
+    const key = new Array<Value>(this.#paths.length);
+    for (let i = 0; i < key.length; i++) {
       let value: Value = document;
-      for (const part of parts) {
+      for (const part of this.#paths[i] ?? []) {
         if (Array.isArray(value)) return undefined;
         value = isDocument(value) ? field(value, part) : undefined;
       }
       if (Array.isArray(value)) return undefined;
-      key.push(value ?? null);
+      key[i] = value ?? null;
     }
     return key;
   }
