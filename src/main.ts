@@ -16,15 +16,16 @@ async function main(): Promise<void> {
   const secrets = secretsOf(config);
   const logger = createLogger({ level: config.LOG_LEVEL, role: config.SOROLANE_ROLES.join('+'), secrets });
   exitOnFault(logger);
-  let house: House;
+  const opening = openHouse(config, logger);
+  // From the first moment: a signal that came while the house opened would otherwise end the process undrained.
+  stopOnSignals(opening, config, logger);
   try {
-    house = await openHouse(config, logger);
+    await opening;
   } catch (error) {
     const { code, message } = describeFailure(error);
     logger.debug({ err: error }, 'start failed');
     fail(makeCensor(secrets)(`Sorolane could not start (${code}): ${message}`));
   }
-  stopOnSignals(house, config, logger);
 }
 
 function fail(report: string): never {
@@ -42,7 +43,7 @@ function exitOnFault(logger: Logger): void {
   process.on('unhandledRejection', exit);
 }
 
-function stopOnSignals(house: House, config: Config, logger: Logger): void {
+function stopOnSignals(opening: Promise<House>, config: Config, logger: Logger): void {
   let stopping = false;
   const stop = (signal: string): void => {
     if (stopping) {
@@ -55,13 +56,15 @@ function stopOnSignals(house: House, config: Config, logger: Logger): void {
       logger.error('the drain did not end in time: exiting, leases will expire');
       process.exit(1);
     }, config.WORKER_DRAIN_TIMEOUT_MS + FORCED_EXIT_MARGIN_MS).unref();
-    house.stop().then(
-      () => process.exit(0),
-      (error: unknown) => {
-        logger.error({ err: error }, 'stop failed');
-        process.exit(1);
-      },
-    );
+    opening
+      .then((house) => house.stop())
+      .then(
+        () => process.exit(0),
+        (error: unknown) => {
+          logger.error({ err: error }, 'stop failed');
+          process.exit(1);
+        },
+      );
   };
   process.on('SIGTERM', () => stop('SIGTERM'));
   process.on('SIGINT', () => stop('SIGINT'));

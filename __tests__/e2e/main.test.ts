@@ -120,6 +120,13 @@ describe('a process of the house', () => {
     await proxy.close();
   });
 
+  test('a signal that comes while it starts is not lost, and ends it in order', async () => {
+    const early = startProgram('main.ts', { environment: environment({ LOG_LEVEL: 'trace' }) });
+    await early.says(/leading event ingestion|"msg":"started"/);
+    early.child.kill('SIGTERM');
+    expect(await early.ended).toMatchObject({ code: 0 });
+  });
+
   test('a port in use ends it with 1 and says so', async () => {
     const first = startProgram('main.ts', { environment: environment({ SOROLANE_ROLES: 'api' }) });
     const port = new URL(await urlOf(first)).port;
