@@ -1,12 +1,12 @@
-import { TransientError } from '../../src/platform/errors';
+import type { ContractValue } from '../../src/stellar/contract-value';
+import { PermanentError, TransientError } from '../../src/platform/errors';
 import { endOfLedger, parsePosition } from '../../src/ingestion/chain-position';
 import type { EventPageResult, EventQuery, EventSource, RawEvent } from '../../src/ingestion/event-source';
 
 export const CONTRACT_A = 'CDLZFC3SYJYDZT7K67VZ75HPJVIEUVNIXF47ZG2FB2RMQQVU2HHGCYSC';
 export const CONTRACT_B = 'CAAQCAIBAEAQCAIBAEAQCAIBAEAQCAIBAEAQCAIBAEAQCAIBAEAQC526';
 
-/** Base64 XDR of Symbol("transfer") and of i128 6213810: recorded from a public network. */
-export const TRANSFER_TOPIC = 'AAAADwAAAAh0cmFuc2Zlcg==';
+/** Base64 XDR of an i128. */
 const VALUE = 'AAAACgAAAAAAAAAAAAAAALLQXgA=';
 
 const symbolXdr = (name: string): string => {
@@ -17,6 +17,18 @@ const symbolXdr = (name: string): string => {
   bytes.write(name, 8);
   return bytes.toString('base64');
 };
+
+const SYMBOL = 15;
+const I128 = 10;
+
+/** Decodes what {@link makeEvent} writes, without the weight of the SDK: child processes have to start fast. */
+export function decodeSymbolsOnly(base64: string): ContractValue {
+  const bytes = Buffer.from(base64, 'base64');
+  const type = bytes.length >= 8 ? bytes.readUInt32BE(0) : -1;
+  if (type === I128 && bytes.length === 20) return { type: 'i128', value: bytes.readBigInt64BE(12) };
+  if (type !== SYMBOL) throw new PermanentError('MALFORMED_CONTRACT_VALUE', 'neither a symbol nor an i128');
+  return { type: 'symbol', value: bytes.subarray(8, 8 + bytes.readUInt32BE(4)).toString() };
+}
 
 export interface EventParts {
   ledger: number;
