@@ -133,6 +133,9 @@ async function take<Result>(scripts: Script<Result>[], signal: AbortSignal): Pro
 /** A step that does nothing until it is cut off. */
 export const hangUntilAborted = (signal: AbortSignal): Promise<never> =>
   new Promise((_, reject) => {
-    if (signal.aborted) return reject(new Error('aborted'));
+    if (signal.aborted) {
+      reject(new Error('aborted'));
+      return;
+    }
     signal.addEventListener('abort', () => reject(new Error('aborted')), { once: true });
   });

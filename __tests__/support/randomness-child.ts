@@ -1,7 +1,10 @@
 import type { TransactionSubmitter } from '../../src/stellar/submission';
 import { type DeathPoint, type NetworkWorkerOptions, openNetworkWorker } from './randomness-network';
 
-/** A worker process of its own: `randomness-child.ts <options as JSON>`. With `dieAt` it kills itself there, as kill -9 would. */
+/**
+ * A worker process of its own: `randomness-child.ts <options as JSON>`. With `dieAt` it kills itself there, as kill -9 would.
+ * Says when it is ready, and waits for a message to start its lanes.
+ */
 async function main([argument]: string[]): Promise<void> {
   const { dieAt, ...options } = JSON.parse(argument!) as NetworkWorkerOptions & { dieAt?: DeathPoint };
   const at = (point: DeathPoint): void => {
@@ -33,7 +36,7 @@ async function main([argument]: string[]): Promise<void> {
     };
   }
   process.once('SIGTERM', () => void worker.close().then(() => process.disconnect()));
-  await worker.pool.start();
+  process.once('message', () => void worker.pool.start());
   process.send?.('ready');
 }
 

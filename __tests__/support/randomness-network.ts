@@ -99,22 +99,15 @@ export interface SpawnOptions extends Pick<NetworkWorkerOptions, 'randomness' | 
   dieAt?: DeathPoint;
 }
 
-export const deathPoints = [
-  'generating',
-  'preparing',
-  'prepared',
-  'sent',
-  'confirming',
-  'confirmed',
-] as const;
+export const deathPoints = ['generating', 'prepared', 'sent', 'confirmed'] as const;
 export type DeathPoint = (typeof deathPoints)[number];
 
 export interface WorkerChild {
   process: ChildProcess;
   /** Resolves with the signal that ended it. */
   died: Promise<string | null>;
-  /** Resolves once its lanes run; rejects when it dies before. */
-  ready: Promise<void>;
+  /** Starts its lanes, as soon as it can. Rejects when it dies before. */
+  start(): Promise<void>;
 }
 
 export async function openRandomnessNetwork(options: SimnetOptions = {}): Promise<RandomnessNetwork> {
@@ -146,7 +139,11 @@ export async function openRandomnessNetwork(options: SimnetOptions = {}): Promis
         died.then((signal) => Promise.reject(new Error(`the worker ended by ${signal} before it was ready`))),
       ]);
       ready.catch(() => undefined);
-      return { process: child, died, ready };
+      const start = async (): Promise<void> => {
+        await ready;
+        child.send('start');
+      };
+      return { process: child, died, start };
     },
     close: async () => {
       for (const child of children) child.kill('SIGKILL');

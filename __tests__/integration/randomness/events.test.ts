@@ -151,7 +151,7 @@ describe('a delivery', () => {
     expect(await world.job('21')).toMatchObject({
       currentState: 'failed',
       phase: 'done',
-      lastError: expect.stringContaining('DELIVERED_BY_ANOTHER'),
+      lastError: expect.stringContaining('DELIVERED_BY_ANOTHER') as string,
     });
   });
 

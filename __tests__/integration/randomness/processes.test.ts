@@ -35,7 +35,6 @@ describe('many processes', () => {
     };
     const children = Array.from({ length: PROCESSES }, () => network.spawnWorker(options));
     const drawn = await draw(network, RAFFLES);
-    await Promise.all(children.map(({ ready }) => ready));
     await Promise.all(
       drawn.map(({ requestId, raffleId, ledger }) =>
         observer.pipeline.service.submit({
@@ -46,6 +45,7 @@ describe('many processes', () => {
         }),
       ),
     );
+    await Promise.all(children.map((child) => child.start()));
     const delivered = () => network.simnet.observer.raffleDeliveries();
     await until('some are delivered', () => delivered().length >= 20, 120_000);
     children[0]!.process.kill('SIGKILL');
@@ -79,11 +79,12 @@ describe('kill -9', () => {
     const children = deathPoints.map((dieAt) =>
       network.spawnWorker({ randomness: { QUEUE_LEASE_MS: '1000', QUEUE_MAX_CONCURRENCY: '1' }, dieAt }),
     );
-    // Each takes a job (perhaps one that another died over) and dies over it, which leaves it to the next.
-    for (const { requestId, raffleId } of drawn) {
+    for (const [index, { requestId, raffleId }] of drawn.entries()) {
+      // There is always a fresh job to die over; one that an earlier child died over may come first.
       await heir.pipeline.service.submit({ requestId: String(requestId), raffleId, source: 'event' });
+      await children[index]!.start();
+      expect(await children[index]!.died).toBe('SIGKILL');
     }
-    for (const { died } of children) expect(await died).toBe('SIGKILL');
     await heir.pool.start();
     const jobs = await untilAll(heir.pipeline, ids, 'confirmed', 60_000);
     const delivered = network.simnet.observer.raffleDeliveries();

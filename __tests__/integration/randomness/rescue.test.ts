@@ -129,7 +129,7 @@ describe('force-submit', () => {
       contractStatus: 'drawing',
       prizeXlm: 600,
       jobId: null,
-      sourceAccount: expect.stringMatching(/^G/),
+      sourceAccount: expect.stringMatching(/^G/) as string,
     });
     expect(await world.pipeline.rescue.find('preview')).toBeNull();
   });

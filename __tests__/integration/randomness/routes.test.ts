@@ -5,6 +5,11 @@ import { answerErrors, unknownRoute } from '../../../src/http/errors';
 import { silentLogger } from '../../../src/platform/logger';
 import { TransientError } from '../../../src/platform/errors';
 import { createRandomnessPipeline } from '../../../src/randomness/randomness.pipeline';
+import type { AuditPage } from '../../../src/randomness/audit-trail';
+import type { QueueHealth } from '../../../src/randomness/queue-health-status';
+import type { RandomnessVerdict } from '../../../src/randomness/randomness-generator';
+import type { Submitted } from '../../../src/randomness/randomness.service';
+import type { DeadLetterItem, JobListItem, RequestView } from '../../../src/randomness/views';
 import { jobStates } from '../../../src/randomness/randomness-lifecycle';
 import {
   openPipeline,
@@ -35,20 +40,46 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 
-const post = (path: string, body: object) => request(app).post(path).set('x-api-key', apiKey).send(body);
+interface Answer<Body> {
+  status: number;
+  body: Body;
+  headers: Record<string, string>;
+}
+interface Envelope<Data> {
+  success: boolean;
+  data: Data;
+}
+interface Refusal {
+  code: string;
+  error: string;
+  problems: { field: string }[];
+}
+
+async function get<Body>(path: string): Promise<Answer<Body>> {
+  return await request(app).get(path);
+}
+async function post<Body>(path: string, body: object, key: string | null = apiKey): Promise<Answer<Body>> {
+  const call = request(app).post(path);
+  if (key !== null) call.set('x-api-key', key);
+  return await call.send(body);
+}
+const data = async <Data>(path: string): Promise<Data> => (await get<Envelope<Data>>(path)).body.data;
 
 describe('requests', () => {
   it('take a key, answer 202, and the same id again gives the first one', async () => {
     world.chain.drawing(456);
     const body = { requestId: 'req-123', raffleId: 456, prizeAmount: 20_000 };
-    expect((await request(app).post('/api/v1/randomness/requests').send(body)).status).toBe(401);
+    expect((await post('/api/v1/randomness/requests', body, null)).status).toBe(401);
     const first = await post('/api/v1/randomness/requests', body);
     expect(first.status).toBe(202);
     expect(first.body).toEqual({
       success: true,
       data: { requestId: 'req-123', state: 'queued', alreadyThere: false },
     });
-    const second = await post('/api/v1/randomness/requests', { ...body, prizeAmount: 1 });
+    const second = await post<Envelope<Submitted>>('/api/v1/randomness/requests', {
+      ...body,
+      prizeAmount: 1,
+    });
     expect(second.body.data.alreadyThere).toBe(true);
   });
 
@@ -61,19 +92,19 @@ describe('requests', () => {
     [{ requestId: 'x', raffleId: 1, contractId: 'C123' }, ['contractId']],
     [{ requestId: 'x', raffleId: 1, replay: true }, ['(whole)']],
   ])('name every field that is wrong: %j', async (body, fields) => {
-    const answer = await post('/api/v1/randomness/requests', body);
+    const answer = await post<Refusal>('/api/v1/randomness/requests', body);
     expect(answer.status).toBe(400);
     expect(answer.body).toMatchObject({ success: false, code: 'VALIDATION_FAILED' });
-    expect(answer.body.problems.map(({ field }: { field: string }) => field)).toEqual(fields);
+    expect(answer.body.problems.map(({ field }) => field)).toEqual(fields);
   });
 
   it('show no seed before it is on chain, and then all that proves it', async () => {
     world.chain.scripts.prepare.push(async () => {
-      const answer = await request(app).get('/api/v1/randomness/requests/req-123');
-      expect(answer.body.data).toMatchObject({ currentState: 'submitting', randomness: null, priority: 1 });
+      const answer = await data<RequestView>('/api/v1/randomness/requests/req-123');
+      expect(answer).toMatchObject({ currentState: 'submitting', randomness: null, priority: 1 });
       const seed = (await world.job('req-123')).randomness!.seed;
-      const audit = await request(app).get('/api/v1/randomness/audit?requestId=req-123');
-      expect(JSON.stringify(answer.body) + JSON.stringify(audit.body)).not.toContain(seed);
+      const audit = await data<AuditPage>('/api/v1/randomness/audit?requestId=req-123');
+      expect(JSON.stringify([answer, audit])).not.toContain(seed);
       return world.chain.prepare(
         {
           ...submissionOf('req-123'),
@@ -83,18 +114,20 @@ describe('requests', () => {
       );
     });
     await world.tryOnce('req-123');
-    const { body } = await request(app).get('/api/v1/randomness/requests/req-123');
-    expect(body.data).toMatchObject({
+    const found = await data<RequestView>('/api/v1/randomness/requests/req-123');
+    expect(found).toMatchObject({
       currentState: 'confirmed',
       raffleId: 456,
       attemptCount: 1,
       transitionCount: 5,
     });
-    const { seed, proof, publicKey } = body.data.randomness;
+    const { seed, proof, publicKey } = found.randomness!;
     const verify = (more: object) =>
-      request(app)
-        .post('/api/v1/randomness/verify')
-        .send({ requestId: 'req-123', proof, publicKey, ...more });
+      post<Envelope<RandomnessVerdict>>(
+        '/api/v1/randomness/verify',
+        { requestId: 'req-123', proof, publicKey, ...more },
+        null,
+      );
     expect((await verify({})).body).toEqual({
       success: true,
       data: { valid: true, method: 'PRNG', messageVersion: 1, seed },
@@ -102,27 +135,25 @@ describe('requests', () => {
     expect((await verify({ seed: 'f'.repeat(64) })).body.data).toEqual({ valid: false });
     expect((await verify({ raffleId: 457 })).body.data).toEqual({ valid: false });
     expect((await verify({ requestId: 'req-124' })).status).toBe(400);
-    const { body: key } = await request(app).get('/api/v1/randomness/public-key');
-    expect(key.data.address).toBe(publicKey);
-    expect(Buffer.from(key.data.base64, 'base64').toString('hex')).toBe(key.data.hex);
-    expect((await request(app).get('/api/v1/randomness/requests/nobody')).status).toBe(404);
+    const key = await data<{ address: string; hex: string; base64: string }>('/api/v1/randomness/public-key');
+    expect(key.address).toBe(publicKey);
+    expect(Buffer.from(key.base64, 'base64').toString('hex')).toBe(key.hex);
+    expect((await get('/api/v1/randomness/requests/nobody')).status).toBe(404);
   });
 
   it('leave an audit trail, paged by key', async () => {
-    const page = await request(app).get('/api/v1/randomness/audit?limit=1');
-    expect(page.body.data.rows).toHaveLength(1);
-    expect(page.body.data.rows[0]).toMatchObject({ seq: 2, event: 'revealed', requestId: 'req-123' });
-    const older = await request(app).get(
-      `/api/v1/randomness/audit?limit=5&before=${page.body.data.next}&raffleId=456`,
-    );
-    expect(older.body.data.rows).toMatchObject([{ seq: 1, event: 'committed' }]);
-    expect(older.body.data.next).toBeNull();
+    const page = await data<AuditPage>('/api/v1/randomness/audit?limit=1');
+    expect(page.rows).toHaveLength(1);
+    expect(page.rows[0]).toMatchObject({ seq: 2, event: 'revealed', requestId: 'req-123' });
+    const older = await data<AuditPage>(`/api/v1/randomness/audit?limit=5&before=${page.next}&raffleId=456`);
+    expect(older.rows).toMatchObject([{ seq: 1, event: 'committed' }]);
+    expect(older.next).toBeNull();
   });
 });
 
 describe.each(['/api/v1/queue', '/queue'])('%s', (base) => {
   it('gives metrics, bare', async () => {
-    const { status, body } = await request(app).get(`${base}/metrics`);
+    const { status, body } = await get<object>(`${base}/metrics`);
     expect(status).toBe(200);
     expect(Object.keys(body)).toEqual([
       'queuedCount',
@@ -139,7 +170,7 @@ describe.each(['/api/v1/queue', '/queue'])('%s', (base) => {
   });
 
   it('gives the configuration', async () => {
-    const { body } = await request(app).get(`${base}/config`);
+    const { body } = await get(`${base}/config`);
     expect(body).toEqual({
       maxRetries: 1,
       initialBackoffMs: 2000,
@@ -155,7 +186,7 @@ describe.each(['/api/v1/queue', '/queue'])('%s', (base) => {
 
   it('refuses an unknown state and names the known ones', async () => {
     for (const state of ['RETRYING', 'nothing']) {
-      const { status, body } = await request(app).get(`${base}/jobs/${state}`);
+      const { status, body } = await get<Refusal>(`${base}/jobs/${state}`);
       expect(status).toBe(400);
       expect(body.code).toBe('UNKNOWN_STATE');
       for (const known of jobStates) expect(body.error).toContain(known);
@@ -163,7 +194,7 @@ describe.each(['/api/v1/queue', '/queue'])('%s', (base) => {
   });
 
   test.each(jobStates)('lists %s jobs', async (state) => {
-    const { status, body } = await request(app).get(`${base}/jobs/${state}`);
+    const { status, body } = await get(`${base}/jobs/${state}`);
     expect(status).toBe(200);
     expect(Array.isArray(body)).toBe(true);
   });
@@ -174,27 +205,27 @@ describe.each(['/api/v1/queue', '/queue'])('%s', (base) => {
     }
     const seen: string[] = [];
     for (let url: string | undefined = `${base}/jobs/queued?limit=2`; url !== undefined;) {
-      const { body, headers } = await request(app).get(url);
-      seen.push(...body.map(({ requestId }: { requestId: string }) => requestId));
-      url = /<([^>]+)>; rel="next"/.exec((headers as Record<string, string>)['link'] ?? '')?.[1];
+      const { body, headers }: Answer<JobListItem[]> = await get(url);
+      seen.push(...body.map(({ requestId }) => requestId));
+      url = /<([^>]+)>; rel="next"/.exec(headers['link'] ?? '')?.[1];
     }
     expect(seen).toEqual(['page-1', 'page-2', 'page-3', 'page-4', 'page-5']);
-    const { body } = await request(app).get(`${base}/jobs/queued?limit=1`);
+    const { body } = await get(`${base}/jobs/queued?limit=1`);
     expect(body).toEqual([
       {
         requestId: 'page-1',
         raffleId: 1001,
         currentState: 'queued',
         attemptCount: 0,
-        createdAt: expect.stringMatching(/^\d{4}-.*Z$/),
-        updatedAt: expect.stringMatching(/Z$/),
+        createdAt: expect.stringMatching(/^\d{4}-.*Z$/) as string,
+        updatedAt: expect.stringMatching(/Z$/) as string,
         lastError: null,
         txHash: null,
         ledger: null,
         transitionCount: 1,
       },
     ]);
-    expect((await request(app).get(`${base}/jobs/queued?after=../x`)).status).toBe(400);
+    expect((await get(`${base}/jobs/queued?after=../x`)).status).toBe(400);
   });
 
   it('goes from healthy to unhealthy with a dead letter, and lists it', async () => {
@@ -206,7 +237,7 @@ describe.each(['/api/v1/queue', '/queue'])('%s', (base) => {
     );
     await world.tryOnce(id);
     await until('the figures follow', async () => {
-      const { status, body } = await request(app).get(`${base}/health`);
+      const { status, body } = await get<QueueHealth>(`${base}/health`);
       expect(status).toBe(200);
       expect(Object.keys(body)).toEqual([
         'status',
@@ -219,23 +250,23 @@ describe.each(['/api/v1/queue', '/queue'])('%s', (base) => {
       ]);
       return body.status === 'unhealthy';
     });
-    const { body } = await request(app).get(`${base}/dead-letter`);
+    const { body } = await get<DeadLetterItem[]>(`${base}/dead-letter`);
     expect(body.at(-1)).toEqual({
       requestId: id,
       raffleId: base.length,
       attemptCount: 1,
-      createdAt: expect.any(String),
-      updatedAt: expect.any(String),
+      createdAt: expect.any(String) as string,
+      updatedAt: expect.any(String) as string,
       lastError: 'Transaction failed: insufficient fee',
       transitions: expect.arrayContaining([
         {
           from: 'retrying',
           to: 'dead-lettered',
-          timestamp: expect.any(String),
+          timestamp: expect.any(String) as string,
           reason: 'Exhausted all 1 attempts',
           attemptNumber: 1,
         },
-      ]),
+      ]) as object[],
     });
   });
 });
