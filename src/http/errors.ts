@@ -3,23 +3,26 @@ import { isDatabaseUnreachable } from '../platform/database/faults';
 import type { Logger } from '../platform/logger';
 import { HttpProblem } from '../platform/problem';
 
-/** Body-parser failures carry a status and a type; everything else that is not a problem of ours is a fault. */
-interface ParserError {
+/**
+ * What Express and its body parser raise over a request that can't be read (a path that is no UTF-8, a body that is not in
+ * the encoding it claims) carries a 4xx status; some name a type too. Everything else that is not a problem of ours is a fault.
+ */
+interface UnreadableRequest {
   status: number;
-  type: string;
+  type?: unknown;
 }
 
-const isParserError = (error: unknown): error is ParserError =>
-  typeof error === 'object' &&
-  error !== null &&
+const isUnreadableRequest = (error: unknown): error is UnreadableRequest =>
+  error instanceof Error &&
   'status' in error &&
-  'type' in error &&
-  typeof error.status === 'number';
+  typeof error.status === 'number' &&
+  error.status >= 400 &&
+  error.status < 500;
 
-const PARSER_PROBLEMS: Record<string, [code: string, message: string]> = {
-  'entity.parse.failed': ['INVALID_JSON', 'The body is not valid JSON'],
-  'entity.too.large': ['BODY_TOO_LARGE', 'The body is larger than HTTP_BODY_LIMIT_BYTES'],
-};
+const PARSER_PROBLEMS = new Map<unknown, [code: string, message: string]>([
+  ['entity.parse.failed', ['INVALID_JSON', 'The body is not valid JSON']],
+  ['entity.too.large', ['BODY_TOO_LARGE', 'The body is larger than HTTP_BODY_LIMIT_BYTES']],
+]);
 
 export const unknownRoute: RequestHandler = (request) => {
   throw new HttpProblem(404, 'NO_SUCH_ROUTE', `There is no ${request.method} ${request.path}`);
@@ -47,8 +50,11 @@ export function answerErrors(logger: Logger): ErrorRequestHandler {
 
 function toProblem(error: unknown): HttpProblem {
   if (error instanceof HttpProblem) return error;
-  if (isParserError(error) && error.status < 500) {
-    const [code, message] = PARSER_PROBLEMS[error.type] ?? ['BAD_REQUEST', 'The request could not be read'];
+  if (isUnreadableRequest(error)) {
+    const [code, message] = PARSER_PROBLEMS.get(error.type) ?? [
+      'BAD_REQUEST',
+      'The request could not be read',
+    ];
     return new HttpProblem(error.status, code, message);
   }
   if (isDatabaseUnreachable(error))

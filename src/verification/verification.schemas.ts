@@ -2,15 +2,15 @@ import { z } from 'zod';
 import { parseContentId } from './spv/content-id';
 import { isAccountAddress } from '../stellar/keys';
 
-const contentId = z
-  .string({ error: 'is required' })
-  .refine(async (text) => (await parseContentId(text)) !== null, {
-    error: 'expected an IPFS CID, version 0 or version 1 in base32',
-  });
+const requiredText = z.string({
+  error: ({ input }) => (input === undefined ? 'is required' : 'expected a string'),
+});
 
-const accountId = z
-  .string({ error: 'is required' })
-  .refine(isAccountAddress, { error: 'expected a Stellar account address (G…)' });
+const contentId = requiredText.refine(async (text) => (await parseContentId(text)) !== null, {
+  error: 'expected an IPFS CID, version 0 or version 1 in base32',
+});
+
+const accountId = requiredText.refine(isAccountAddress, { error: 'expected a Stellar account address (G…)' });
 
 const idempotencyKey = z
   .string()

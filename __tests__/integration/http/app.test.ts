@@ -16,6 +16,9 @@ function probeRoutes(): Router {
     const thing = await parseInput(z.object({ name: z.string().min(1), size: z.number().int() }), req.body);
     res.status(202).json({ success: true, data: thing });
   });
+  router.get('/things/:id', (_req, res) => {
+    res.json({ success: true });
+  });
   router.get('/teapot', () => {
     throw new HttpProblem(418, 'TEAPOT', 'short and stout');
   });
@@ -70,6 +73,23 @@ describe('the HTTP application', () => {
       .send(body);
     expect(answer.status).toBe(status);
     expect(answer.body).toMatchObject({ success: false, code });
+  });
+
+  test('a path or a body in another encoding than it claims is the fault of the caller, and logged as no fault', async () => {
+    const { logger, text } = captureLogger();
+    const app = appWith(logger);
+    const path = await request(app).get('/api/v1/probe/things/%E0%A4%A');
+    expect(path.status).toBe(400);
+    expect(path.body).toMatchObject({ success: false, code: 'BAD_REQUEST' });
+    const body = await request(app)
+      .post('/api/v1/probe/things')
+      .set('x-api-key', KEYS[0]!)
+      .set('content-type', 'application/json')
+      .set('content-encoding', 'gzip')
+      .send('{}');
+    expect(body.status).toBe(400);
+    expect(body.body).toMatchObject({ success: false, code: 'BAD_REQUEST' });
+    expect(text()).not.toContain('request failed');
   });
 
   test('a problem is answered as it is, an unknown route is 404', async () => {
