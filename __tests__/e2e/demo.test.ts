@@ -24,6 +24,8 @@ describe('npm run demo', () => {
       stuck: 0,
       raffles: 0,
       rafflesDelivered: 0,
+      spike: 0,
+      spikeHandled: 0,
       engine: 'configured',
       seconds: expect.any(Number) as number,
     });
@@ -39,6 +41,10 @@ describe('npm run demo', () => {
       '--kill',
       '--fault-rate',
       '0.3',
+      '--raffles',
+      '4',
+      '--spike',
+      '5000',
       '--seed',
       '11',
     );

@@ -1,16 +1,15 @@
 import mongoose from 'mongoose';
 import { sleep } from '../platform/clock';
-import type { Engine, Say } from '../platform/database/picked-server';
+import type { Say } from '../platform/database/picked-server';
 import { askForWork } from './demo/ask';
-import { isFlawless, takeCensus, type Census } from './demo/census';
+import { isFlawless } from './demo/census';
 import { startCrew, type Crew } from './demo/crew';
 import { parseDemoOptions, type DemoOptions } from './demo/options';
+import { report, type Result } from './demo/report';
+import { emitSpike } from './demo/spike';
 import { setStage, type Stage } from './demo/stage';
-import { makeWorkload, type Workload } from './demo/workload';
-
-const PROGRESS_MS = 1_000;
-/** The kill comes when so much of the valid work is done: late enough that lanes are full, early enough to matter. */
-const KILL_AT_SHARE = 0.25;
+import { watch } from './demo/watch';
+import { makeWorkload } from './demo/workload';
 
 async function main(): Promise<void> {
   const options = parseDemoOptions(process.argv);
@@ -36,11 +35,6 @@ async function main(): Promise<void> {
   process.exit(result.flawless ? 0 : 1);
 }
 
-interface Result {
-  flawless: boolean;
-  summary: Census & { engine: Engine; seconds: number };
-}
-
 async function run(
   options: DemoOptions,
   stage: Stage,
@@ -52,15 +46,15 @@ async function run(
   say(`Workers:  ${options.processes} processes with ${options.lanes} lanes each`);
   const connection = await mongoose.createConnection(stage.databaseUri, { autoIndex: false }).asPromise();
   const startedAt = performance.now();
-  const secondsSoFar = (): number => Math.round((performance.now() - startedAt) / 100) / 10;
+  const seconds = (): number => Math.round((performance.now() - startedAt) / 100) / 10;
   try {
     const workload = makeWorkload(options);
-    await askForWork(workload, stage.simnet);
+    await Promise.all([askForWork(workload, stage.simnet), emitSpike(stage.simnet, options.spike)]);
     say(
       `Contracts asked for ${options.requests} verifications, ${options.reject} of them with media that do not match their manifest` +
         (options.raffles === 0 ? '.' : `, and for the randomness of ${options.raffles} raffles.`),
     );
-    const census = await watch({
+    const { census, spikeHandled } = await watch({
       options,
       stage,
       crew,
@@ -68,11 +62,12 @@ async function run(
       connection,
       say,
       interrupted,
-      secondsSoFar,
+      seconds,
     });
+    const { spike } = options;
     const result: Result = {
-      flawless: isFlawless(census, workload),
-      summary: { ...census, engine: stage.server.engine, seconds: secondsSoFar() },
+      flawless: isFlawless(census, workload) && spikeHandled === spike,
+      summary: { ...census, spike, spikeHandled, engine: stage.server.engine, seconds: seconds() },
     };
     report(result, say);
     if (!options.once && !interrupted.aborted) await stayUp(crew, stage, say, interrupted);
@@ -82,78 +77,23 @@ async function run(
   }
 }
 
-interface Watch {
-  options: DemoOptions;
-  stage: Stage;
-  crew: Crew;
-  workload: Workload;
-  connection: mongoose.Connection;
-  say: Say;
-  interrupted: AbortSignal;
-  secondsSoFar: () => number;
-}
-
-function progressOf(census: Census, valid: number): string {
-  const { requests, minted, rejected, raffles, rafflesDelivered, deadLettered, stuck } = census;
-  return [
-    ...(requests === 0 ? [] : [`minted ${minted}/${valid}`, `rejected ${rejected}/${requests - valid}`]),
-    ...(raffles === 0 ? [] : [`raffles ${rafflesDelivered}/${raffles}`]),
-    `dead-lettered ${deadLettered}`,
-    `open ${stuck}`,
-  ].join('  ');
-}
-
-/** Shows progress until every request has its end, or time is up, or Ctrl-C. */
-async function watch({
-  options,
-  stage,
-  crew,
-  workload,
-  connection,
-  say,
-  interrupted,
-  secondsSoFar,
-}: Watch): Promise<Census> {
-  const valid = options.requests - options.reject;
-  let toKill = options.kill;
-  for (;;) {
-    const census = await takeCensus(connection, stage.simnet, workload);
-    say(
-      `${secondsSoFar().toFixed(1).padStart(6)} s  ledger ${stage.simnet.latestLedger}  ${progressOf(census, valid)}`,
-    );
-    if (census.stuck === 0 || interrupted.aborted || secondsSoFar() > options.timeoutS) return census;
-    if (toKill && census.minted + census.rafflesDelivered >= (valid + options.raffles) * KILL_AT_SHARE) {
-      toKill = false;
-      const { killed, started } = await crew.killOne();
-      say(
-        `          killed ${killed.name} (pid ${killed.pid}) with SIGKILL; ${started.name} takes its place`,
-      );
-    }
-    const dead = crew.casualty();
-    if (dead !== undefined)
-      throw new Error(`the process ${dead.name} ended by itself; its log is ${dead.logFile}`);
-    await sleep(PROGRESS_MS, interrupted);
-  }
-}
-
-function report({ flawless, summary }: Result, say: Say): void {
-  const { requests, minted, rejected, raffles, rafflesDelivered, deadLettered, stuck, duplicates } = summary;
-  const { engine, seconds } = summary;
-  say('');
-  say(
-    `${flawless ? 'Every' : 'NOT every'} valid request was minted exactly once${raffles === 0 ? '' : ' and every raffle delivered exactly once'}.`,
-  );
-  if (requests > 0) say(`  ${requests} requests: ${minted} minted, ${rejected} rejected`);
-  if (raffles > 0) say(`  ${raffles} raffles: ${rafflesDelivered} delivered`);
-  say(`  ${deadLettered} dead-lettered, ${stuck} stuck, ${duplicates} duplicates`);
-  say(`  ${seconds} s on the ${engine} database`);
-}
-
 async function stayUp(crew: Crew, stage: Stage, say: Say, interrupted: AbortSignal): Promise<void> {
-  say('');
-  say('Still up. Try, in another terminal:');
-  say(`  curl ${crew.apiUrl}/api/v1/worker/health`);
-  say(`  curl ${stage.simnet.observerUrl}/certificates`);
+  const [example] = makeWorkload({ requests: 1, reject: 0, raffles: 0, seed: Date.now() }).requests;
+  if (example !== undefined) {
+    const { gateway } = stage.simnet;
+    const body = JSON.stringify({
+      manifestCid: await gateway.put(example.manifest),
+      mediaCid: await gateway.put(example.media),
+      requester: example.requester,
+    });
+    say('');
+    say('Still up. Try, in another terminal:');
+    say(`  curl ${crew.apiUrl}/api/v1/worker/health`);
+    say(`  curl ${stage.simnet.observerUrl}/certificates`);
+    say(`  curl -X POST ${crew.apiUrl}/api/v1/verification/requests -H 'x-api-key: ${stage.apiKey}' \\`);
+    say(`    -H 'content-type: application/json' -d '${body}'`);
+    say(`  curl '${crew.apiUrl}/api/v1/verification/jobs?ownerPublicKey=${example.requester}'`);
+  }
   say('Ctrl-C stops everything.');
   while (!interrupted.aborted) await sleep(60_000, interrupted);
 }

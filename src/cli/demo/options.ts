@@ -4,6 +4,7 @@ export interface DemoOptions {
   requests: number;
   reject: number;
   raffles: number;
+  spike: number;
   processes: number;
   lanes: number;
   kill: boolean;
@@ -51,6 +52,12 @@ export function parseDemoOptions(argv: readonly string[]): DemoOptions {
       2,
     )
     .option('--raffles <n>', 'raffles that ask for randomness beside them', whole(0, 100_000), 0)
+    .option(
+      '--spike <n>',
+      'events of another contract that come all at once, to show the buffer at work',
+      whole(0, 1_000_000),
+      0,
+    )
     .option('--processes <n>', 'worker processes', whole(1, 32), 2)
     .option('--lanes <n>', 'lanes in each worker process', whole(1, 64), 3)
     .option('--kill', 'SIGKILL a worker in the middle of the work and start another in its place', false)
@@ -81,7 +88,7 @@ export function parseDemoOptions(argv: readonly string[]): DemoOptions {
     .addHelpText(
       'after',
       '\nThe database is the one MONGODB_URI names, else a real mongod (PATH, cache or download), else the embedded engine.' +
-        '\nThe last line of --json: {requests, minted, duplicates, rejected, deadLettered, stuck,\n raffles, rafflesDelivered, engine, seconds}.' +
+        '\nThe last line of --json: {requests, minted, duplicates, rejected, deadLettered, stuck,\n raffles, rafflesDelivered, spike, spikeHandled, engine, seconds}.' +
         '\nExit codes: 0 all well, 1 something was lost, doubled, stuck or failed to start.',
     )
     .showHelpAfterError('(--help explains each option)');

@@ -6,6 +6,7 @@ import { describePick, pickServer } from '../../platform/database/pick-server';
 import type { PickedServer, Say } from '../../platform/database/picked-server';
 import { startSimnet, type Simnet } from '../../simnet';
 import type { DemoOptions } from './options';
+import { spikeEnvironment } from './spike';
 
 /** All that the processes of the house need around them, started here where it is missing. */
 export interface Stage {
@@ -105,6 +106,7 @@ function houseEnvironment(
     QUEUE_INITIAL_BACKOFF_MS: '500',
     QUEUE_CONFIRMATION_TIMEOUT_MS: String(confirmationMs),
     QUEUE_LEASE_MS: String(confirmationMs + 2_000),
+    ...spikeEnvironment(simnet),
     // The events come right after the start; a reader that begins at the newest ledger could begin behind them.
     EVENT_INGESTION_START_LEDGER: String(simnet.latestLedger),
     EVENT_INGESTION_POLL_INTERVAL_MS: '500',

@@ -1,0 +1,31 @@
+import type { Engine, Say } from '../../platform/database/picked-server';
+import type { Census } from './census';
+
+/** What `--json` prints. */
+export interface Summary extends Census {
+  /** Events of the spike, and how many of them reached their handler. */
+  spike: number;
+  spikeHandled: number;
+  engine: Engine;
+  seconds: number;
+}
+
+export interface Result {
+  /** Everything came to its right end, once. */
+  flawless: boolean;
+  summary: Summary;
+}
+
+export function report({ flawless, summary }: Result, say: Say): void {
+  const { requests, minted, rejected, raffles, rafflesDelivered, deadLettered, stuck, duplicates } = summary;
+  const { spike, spikeHandled, engine, seconds } = summary;
+  say('');
+  say(
+    `${flawless ? 'Every' : 'NOT every'} valid request was minted exactly once${raffles === 0 ? '' : ' and every raffle delivered exactly once'}.`,
+  );
+  if (requests > 0) say(`  ${requests} requests: ${minted} minted, ${rejected} rejected`);
+  if (raffles > 0) say(`  ${raffles} raffles: ${rafflesDelivered} delivered`);
+  if (spike > 0) say(`  ${spike} events in a spike: ${spikeHandled} handled`);
+  say(`  ${deadLettered} dead-lettered, ${stuck} stuck, ${duplicates} duplicates`);
+  say(`  ${seconds} s on the ${engine} database`);
+}
