@@ -1,4 +1,4 @@
-import { decodeEvent } from './event-decoder';
+import { decodeEvent, rememberDecoded } from './event-decoder';
 import type { ContractEvent } from './event-handler';
 import type { ContractValueDecoder } from './event-source';
 import type { EventStore } from './event-store';
@@ -28,12 +28,19 @@ export interface FeedPage {
  */
 export type ResumePoint = { kind: 'found' | 'forgotten'; position: FeedPosition };
 
+/** Every reader asks for the same recent events. */
+const CACHE_TOPICS = 2_000;
+
 /** Stored events as a stream for readers who keep their own place. Nobody's reading holds up anyone else's. */
 export class EventFeed {
+  private readonly decodeTopic: ContractValueDecoder;
+
   constructor(
     private readonly store: EventStore,
     private readonly decode: ContractValueDecoder,
-  ) {}
+  ) {
+    this.decodeTopic = rememberDecoded(decode, CACHE_TOPICS);
+  }
 
   /** Behind everything stored so far. */
   end(): FeedPosition {
@@ -60,7 +67,7 @@ export class EventFeed {
 
   private readable(raw: Parameters<typeof decodeEvent>[0]): ContractEvent | null {
     try {
-      return decodeEvent(raw, this.decode);
+      return decodeEvent(raw, this.decode, this.decodeTopic);
     } catch {
       return null;
     }
