@@ -37,6 +37,36 @@ describe('a manifest', () => {
     expect(parseManifest(bytes)).toEqual({ kind: 'not_json' });
   });
 
+  const whole = `"contentHash":"${hash}","creator":"${creator}"`;
+
+  it.each([
+    ['a repeated key', `{${whole},"creator":"${creator}"}`, 'twice'],
+    ['a key repeated in another spelling', `{${whole},"\\u0063reator":"${creator}"}`, 'twice'],
+    ['a key repeated further in', `{${whole},"a":[{"b":1,"c":{"b":1},"b":2}]}`, 'twice'],
+    ['__proto__ twice', `{${whole},"__proto__":1,"__proto__":2}`, 'twice'],
+    ['half a surrogate pair', `{${whole},"a":"\\ud83d"}`, 'surrogate'],
+    ['a number beyond a double', `{${whole},"a":-1e999}`, 'too large'],
+    [
+      'more levels than any reader can bear',
+      `{${whole},"a":${'['.repeat(200_000)}${']'.repeat(200_000)}}`,
+      'deeper',
+    ],
+  ])('that another reader could read otherwise is refused: %s', (_what, text, problem) => {
+    const parsed = parseManifest(Buffer.from(text));
+    expect(parsed.kind).toBe('ambiguous');
+    expect(parsed.kind === 'ambiguous' && parsed.problem).toContain(problem);
+  });
+
+  it.each([
+    ['one key in two objects, and as a value', `{${whole},"a":{"a":"a"},"b":["a","a",{"a":[]}]}`],
+    ['brackets, commas and escapes in strings', `{${whole},"a":"{[,\\"]}","b":"\\\\","c":"[,"}`],
+    ['a whole surrogate pair', `{${whole},"a":"\\ud83d\\ude00 😀"}`],
+    ['numbers of every form', `{${whole},"a":[-0,1.5e-9,1E+3,-12]}`],
+    ['a key that is __proto__', `{${whole},"__proto__":{"creator":"x"}}`],
+  ])('is read in spite of %s', (_what, text) => {
+    expect(parseManifest(Buffer.from(text))).toMatchObject({ kind: 'parsed', manifest: { creator } });
+  });
+
   it('has one canonical hash however it is spaced and ordered', () => {
     const spaced = parseManifest(
       Buffer.from(`{ "creator": "${creator}",\n "contentHash": "${hash}", "b": {"y": 1, "x": [2, 1]} }`),

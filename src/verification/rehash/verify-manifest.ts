@@ -47,7 +47,7 @@ export async function verifyManifestForJob(
 
   const { bytes } = await gateway.read(request.manifestCid, maxManifestBytes, signal);
   const parsed = parseManifest(bytes);
-  const actual = parsed.kind === 'not_json' ? null : parsed.canonicalManifestHash;
+  const actual = 'canonicalManifestHash' in parsed ? parsed.canonicalManifestHash : null;
   if (actual === expected) return { kind: 'matches' };
 
   signal.throwIfAborted();

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { canonicalHash } from '../canonical-hash';
+import { parseJsonDocument } from './json-document';
 
 /** What the pipeline reads of a manifest. It may hold more; all of it goes into the hashes. */
 export interface Manifest {
@@ -12,6 +13,8 @@ export interface Manifest {
 export type ParsedManifest =
   | { kind: 'parsed'; manifest: Manifest; canonicalManifestHash: string }
   | { kind: 'not_json' }
+  /** JSON, but not of one meaning; so it has no canonical hash. */
+  | { kind: 'ambiguous'; problem: string }
   | { kind: 'bad_field'; problem: string; canonicalManifestHash: string };
 
 const manifestSchema = z.object({
@@ -25,14 +28,17 @@ const manifestSchema = z.object({
 const utf8 = new TextDecoder('utf-8', { fatal: true });
 
 export function parseManifest(bytes: Uint8Array): ParsedManifest {
-  let document: unknown;
+  let text: string;
   try {
-    document = JSON.parse(utf8.decode(bytes));
+    text = utf8.decode(bytes);
   } catch {
     return { kind: 'not_json' };
   }
-  const canonicalManifestHash = canonicalHash(document);
-  const parsed = manifestSchema.safeParse(document);
+  const document = parseJsonDocument(text);
+  if (document.kind === 'ambiguous') return { kind: 'ambiguous', problem: `manifest: ${document.problem}` };
+  if (document.kind === 'not_json') return document;
+  const canonicalManifestHash = canonicalHash(document.value);
+  const parsed = manifestSchema.safeParse(document.value);
   if (parsed.success) return { kind: 'parsed', manifest: parsed.data, canonicalManifestHash };
   const problem = parsed.error.issues
     .map((issue) => `${issue.path.join('.') || 'manifest'}: ${issue.message}`)

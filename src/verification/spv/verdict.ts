@@ -17,7 +17,7 @@ export interface Rejection {
 
 /**
  * - manifestHash: SHA-256 of the manifest's raw bytes. It goes on chain.
- * - canonicalManifestHash: SHA-256 of its canonical JSON; null when it isn't JSON.
+ * - canonicalManifestHash: SHA-256 of its canonical JSON; null when it isn't JSON of one meaning.
  * - contentHash: SHA-256 of the media; null when the manifest alone settled the verdict and no media was fetched.
  */
 export interface Verdict {
@@ -65,6 +65,7 @@ export async function reachVerdict(
   ): Verdict => ({ manifestHash, canonicalManifestHash, contentHash, rejection: { code, message } });
 
   if (parsed.kind === 'not_json') return settled('MANIFEST_NOT_JSON', 'the manifest is not JSON', null);
+  if (parsed.kind === 'ambiguous') return settled('MANIFEST_INVALID', parsed.problem, null);
   const { canonicalManifestHash } = parsed;
   const expected = request.expectedCanonicalManifestHash;
   if (expected !== null && expected !== canonicalManifestHash) {
