@@ -70,7 +70,7 @@ describe('BSON', () => {
         const bytes = BSON.serialize(document);
         expect(Buffer.compare(encodeDocument(decode(bytes)).bytes, bytes)).toBe(0);
       }),
-      { numRuns: 400 },
+      { numRuns: 250 },
     );
   });
 
@@ -115,7 +115,7 @@ describe('BSON', () => {
           }
         },
       ),
-      { numRuns: 400 },
+      { numRuns: 250 },
     );
   });
 
@@ -149,7 +149,7 @@ describe('the order of values', () => {
           expect(compareValues(a, c)).toBeLessThanOrEqual(0);
         expect(keyOf(a) === keyOf(b)).toBe(equalValues(a, b));
       }),
-      { numRuns: 1000 },
+      { numRuns: 250 },
     );
   });
 

@@ -106,7 +106,7 @@ describe('queries', () => {
           expect(indexed.toSorted((a, b) => compareValues(a, b))).toEqual(plain);
         },
       ),
-      { numRuns: 400 },
+      { numRuns: 250 },
     );
   });
 
@@ -127,7 +127,7 @@ describe('queries', () => {
           expect(some).toHaveLength(Math.min(limit + 1, all.length));
         },
       ),
-      { numRuns: 300 },
+      { numRuns: 150 },
     );
   });
 
@@ -147,7 +147,7 @@ describe('queries', () => {
           if (groups) expect(groups.reduce((sum, { count }) => sum + count, 0)).toBe(matching.length);
         },
       ),
-      { numRuns: 300 },
+      { numRuns: 150 },
     );
   });
 

@@ -41,7 +41,7 @@ function plain(value: Value): Value {
 
 /** Operators of one argument, which may be given as a list of one. */
 const UNARY = new Set([
-  '$isArray', '$reverseArray', '$objectToArray', '$arrayToObject', '$allElementsTrue', '$anyElementTrue', '$toUpper', '$toLower',
+  '$reverseArray', '$objectToArray', '$arrayToObject', '$toUpper', '$toLower',
   '$strLenCP', '$strLenBytes', '$sqrt', '$exp', '$ln', '$log10', '$year', '$month', '$dayOfMonth', '$dayOfWeek', '$dayOfYear',
   '$hour', '$minute', '$second', '$millisecond', '$week', '$isoWeek', '$isoWeekYear', '$isoDayOfWeek', '$first', '$last',
 ]); // prettier-ignore
@@ -55,7 +55,13 @@ function unwrapped(operator: Operator): Operator {
     );
 }
 
+const withFirstDay =
+  (operator: Operator): Operator =>
+  (object, expression, options) =>
+    operator(object, isDocument(expression) ? { month: 1, day: 1, ...expression } : expression, options);
+
 function adapt(name: string, operator: Operator): Operator {
+  if (name === '$dateFromParts') return withFirstDay(withPlainNumbers(operator));
   const adapted = TAKES_EXPRESSIONS.has(name) ? operator : withPlainNumbers(operator);
   return UNARY.has(name) ? unwrapped(adapted) : adapted;
 }

@@ -264,6 +264,22 @@ export const TYPED_OPERATORS: Readonly<Record<string, Operator>> = {
   $min: accumulating('$min'),
   $max: accumulating('$max'),
   $sortArray: sortArray,
+  $isArray: (object, expression, options) => Array.isArray(argumentsOf(object, expression, options)[0]),
+  $indexOfCP: (object, expression, options) => {
+    const [text, wanted, start, end] = argumentsOf(object, expression, options);
+    if (isMissing(text)) return null;
+    if (typeof text !== 'string' || typeof wanted !== 'string') {
+      throw new CommandError(40093, '$indexOfCP requires a string as the first and the second argument');
+    }
+    // Positions count code points, which JavaScript's strings don't.
+    const [characters, searched] = [Array.from(text), Array.from(wanted)];
+    const last =
+      (isNumeric(end) ? Math.min(toNumber(end), characters.length) : characters.length) - searched.length;
+    for (let i = isNumeric(start) ? toNumber(start) : 0; i <= last; i++) {
+      if (searched.every((character, k) => character === characters[i + k])) return i;
+    }
+    return -1;
+  },
   $size: (object, expression, options) => {
     const [array] = argumentsOf(object, expression, options);
     if (Array.isArray(array)) return array.length;
