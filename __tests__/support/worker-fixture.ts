@@ -46,6 +46,7 @@ export function parcelSource(
     pipeline: 'parcels',
     lanes: 1,
     retryPolicy: { baseMs: 0, multiplier: 2, capMs: 0 },
+    deadLetters: { projectOne: () => Promise.resolve(), projectPending: () => Promise.resolve(0) },
     ...options,
   });
 }

@@ -13,12 +13,19 @@ export interface DeadLetterProjectorOptions<Payload extends object> {
   records: DeadLetterRepository;
   /** What the record is to name of this job. */
   describe: (job: Payload & QueueEnvelope) => DeadLetterSubject;
+  /**
+   * Asked first: what the job is to be completed with, where its work turns out to have been done before its worker died; null
+   * where it was not. While nobody can tell, it throws, and the job is left for a later pass.
+   */
+  findFinished?: (job: Payload & QueueEnvelope) => Promise<PayloadPatch<Payload> | null>;
   /** The pipeline's own consequence (it fails the linked job). May be called again after a crash; fenced by `job.epoch`. */
   onDead?: (job: Payload & QueueEnvelope) => Promise<void>;
   logger: Logger;
 }
 
 const PAGE_SIZE = 50;
+/** Each may have to ask the chain, and wait for its answer. */
+const PARALLEL = 10;
 
 /**
  * Brings `deadLetteredRequests` in line with a queue. The queue document is the truth and changes in one fenced write, which
@@ -28,15 +35,22 @@ const PAGE_SIZE = 50;
 export class DeadLetterProjector<Payload extends object> {
   constructor(private readonly options: DeadLetterProjectorOptions<Payload>) {}
 
-  /** All that is behind, one by one. A job that fails here is logged and left for the next pass. @returns how many succeeded */
-  async projectPending(): Promise<number> {
+  /**
+   * All that is behind, a few at a time, until `signal` aborts. A job that fails here is logged and left for the next pass.
+   * @returns how many succeeded
+   */
+  async projectPending(signal?: AbortSignal): Promise<number> {
     const { queue } = this.options;
     let projected = 0;
     let after: Types.ObjectId | undefined;
     for (;;) {
       const jobs = await queue.findUnprojected(PAGE_SIZE, after);
-      for (const job of jobs) {
-        if (await this.#tryProject(job)) projected++;
+      for (let start = 0; start < jobs.length; start += PARALLEL) {
+        if (signal?.aborted === true) return projected;
+        const successes = await Promise.all(
+          jobs.slice(start, start + PARALLEL).map((job) => this.#tryProject(job)),
+        );
+        projected += successes.filter(Boolean).length;
       }
       // Paged by key, so that a page full of failing ones doesn't hide those behind it.
       after = jobs.at(-1)?._id;
@@ -44,10 +58,18 @@ export class DeadLetterProjector<Payload extends object> {
     }
   }
 
+  /** That job, if it is behind; whatever else is waits for the next pass. */
+  async projectOne(jobId: string): Promise<void> {
+    const job = await this.options.queue.find(jobId);
+    if (job?.deadLetterPending === true) await this.#tryProject(job);
+  }
+
   /** One job as it was read. */
   async project(job: Payload & QueueEnvelope): Promise<void> {
-    const { queue, records, pipeline, describe, onDead } = this.options;
+    const { queue, records, pipeline, describe, findFinished, onDead } = this.options;
     if (job.phase === 'dead') {
+      const patch = (await findFinished?.(job)) ?? null;
+      if (patch !== null) return queue.completeDead(job, patch);
       await onDead?.(job);
       await records.put({ ...describe(job), ...this.#factsOf(job) });
     } else {

@@ -10,6 +10,7 @@ import { QueueJanitor, type Tidied } from './queue-janitor';
 import { ServerClock } from './server-clock';
 import {
   claimPipeline,
+  completeDeadPipeline,
   completePipeline,
   deadLetterPipeline,
   enqueuePipeline,
@@ -270,6 +271,19 @@ export class MongoWorkerQueue<Payload extends object> implements WorkerQueue<Pay
     await this.#collection.updateOne(
       { _id: seen._id, phase, replays: seen.replays, deadLetterPending: true },
       { $set: { deadLetterPending: false } },
+      { hint: '_id_' },
+    );
+  }
+
+  /**
+   * Dead → done: the work turned out to have been finished before its worker died, so there is nothing to dead-letter. Only
+   * before the record was written, and nothing where the job went on since.
+   */
+  async completeDead(seen: QueueEnvelope, patch: PayloadPatch<Payload>): Promise<void> {
+    assertPayloadOnly(patch);
+    await this.#collection.updateOne(
+      { _id: seen._id, phase: 'dead', replays: seen.replays, deadLetterPending: true },
+      completeDeadPipeline(patch),
       { hint: '_id_' },
     );
   }

@@ -184,6 +184,10 @@ export function sweepPipeline(): Pipeline {
   ];
 }
 
+export const completeDeadPipeline = (patch: object): Pipeline => [
+  { $set: { ...literalFields(patch), phase: 'done', deadLetterPending: false } },
+];
+
 /** Out of the dead letters: attempts anew, and a new epoch so that nothing of the earlier life is accepted any more. */
 export function replayPipeline(patch: object, weightMs: number): Pipeline {
   return [

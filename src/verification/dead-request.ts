@@ -1,12 +1,14 @@
 import { TransientError } from '../platform/errors';
 import type { DeadLetterSubject } from '../queue/dead-letter.model';
+import type { PayloadPatch } from '../queue/worker-queue';
 import type { TransactionHash, TransactionSubmitter } from '../stellar/submission';
 import { attestedFields } from './attested-fields';
 import { mintSubmission } from './mint-submission';
 import { certificateIdOf, type Provenance } from './provenance';
 import { stageOf, verificationJobLifecycle, type VerificationJobState } from './verification-job.lifecycle';
+import type { VerificationJob } from './verification-job.model';
 import type { JobFields, VerificationJobs } from './verification-jobs.repository';
-import type { StoredVerificationRequest } from './verification-request.model';
+import type { StoredVerificationRequest, VerificationRequest } from './verification-request.model';
 
 /** What a dead letter names of a request. */
 export const describeDeadRequest = (request: StoredVerificationRequest): DeadLetterSubject => ({
@@ -32,30 +34,54 @@ interface Minted {
 const LOOK_TIMEOUT_MS = 2000;
 
 /**
- * Fails the job of a dead request with the reason. May be repeated. A job that has ended stays as it is, and so does one
- * that a later claim has: then the request has been replayed meanwhile.
- *
- * Workers can die so often that a request is given up while its mint is on the way. A job must not say "failed" over a
- * certificate that lands, so the transaction is waited for first, and a job whose certificate is there is completed.
+ * Workers can die so often that a request is given up when it has its end already, or with its mint on the way. Neither the
+ * request nor its job may say "failed" over a certificate that lands, and an answer "no" is no dead letter. So the
+ * transaction is waited for first, and what the chain says is told by the job. May be repeated.
+ * @returns what the request is to be completed with; null when it has come to nothing
  * @throws TransientError MINT_UNDECIDED while nobody can tell.
  */
-export async function settleJobOfDead(
+export async function findEndOfDead(
   request: StoredVerificationRequest,
   deps: DeadRequestDeps,
-): Promise<void> {
-  const job = await deps.jobs.ensure(request);
-  if (verificationJobLifecycle.isTerminal(job.status)) return;
-  const minted = await findMint(request, deps);
-  if (minted !== null) {
-    // A job that was made for a replay may not have come to any of the states yet that lie between.
-    await bring(request, 'processing', {}, deps.jobs);
-    await bring(request, 'tee_verifying', attestedFields(request), deps.jobs);
-    await bring(request, 'minting', { stellarTransactionHash: minted.transactionHash }, deps.jobs);
-    return bring(request, 'completed', { certificateId: minted.certificateId }, deps.jobs);
+): Promise<PayloadPatch<VerificationRequest> | null> {
+  const { rejection } = request;
+  if (rejection !== null) {
+    await bring(request, 'failed', { errorCode: rejection.code, errorMessage: rejection.message }, deps.jobs);
+    return { outcome: 'rejected' };
   }
+  const job = await deps.jobs.ensure(request);
+  if (job.status === 'failed') return null;
+  const minted = job.status === 'completed' ? mintOf(job) : await findMint(request, deps);
+  if (minted === null) return null;
+  // A job that was made for a replay may not have come to any of the states yet that lie between.
+  await bring(request, 'processing', {}, deps.jobs);
+  await bring(request, 'tee_verifying', attestedFields(request), deps.jobs);
+  await bring(request, 'minting', { stellarTransactionHash: minted.transactionHash }, deps.jobs);
+  await bring(request, 'completed', { certificateId: minted.certificateId }, deps.jobs);
+  return { outcome: 'minted', ...minted };
+}
+
+/**
+ * Fails the job of a dead request with the reason. May be repeated. A job that has failed stays as it is, and so does one
+ * that a later claim has: then the request has been replayed meanwhile.
+ * @throws TransientError JOB_COMPLETED when its certificate was told of at this very moment: then the request isn't dead.
+ */
+export async function failJobOfDead(
+  request: StoredVerificationRequest,
+  { jobs }: Pick<DeadRequestDeps, 'jobs'>,
+): Promise<void> {
   const last = request.errors.at(-1);
   const errorMessage = last === undefined || last.message === '' ? 'the request was given up' : last.message;
-  return bring(request, 'failed', { errorCode: last?.code ?? 'UNKNOWN', errorMessage }, deps.jobs);
+  await bring(request, 'failed', { errorCode: last?.code ?? 'UNKNOWN', errorMessage }, jobs);
+  if ((await jobs.ensure(request)).status === 'completed')
+    throw new TransientError('JOB_COMPLETED', 'the certificate of a request that was given up has come');
+}
+
+/** What a completed job shows. */
+function mintOf({ certificateId, stellarTransactionHash }: VerificationJob): Minted | null {
+  return certificateId === undefined || stellarTransactionHash === undefined
+    ? null
+    : { certificateId, transactionHash: stellarTransactionHash as TransactionHash };
 }
 
 async function findMint(

@@ -13,7 +13,7 @@ import { doublingFrom } from '../queue/retry-policy';
 import { rawPublicKey, type Signer } from '../stellar/keys';
 import type { ContractReader, TransactionSubmitter } from '../stellar/submission';
 import { type WorkSource, workSource } from '../worker/work-source';
-import { describeDeadRequest, settleJobOfDead } from './dead-request';
+import { describeDeadRequest, failJobOfDead, findEndOfDead } from './dead-request';
 import { certificateMintedHandler } from './events/certificate-minted.handler';
 import { verificationRequestedHandler } from './events/verification-requested.handler';
 import { Provenance } from './provenance';
@@ -113,7 +113,16 @@ export function createVerificationPipeline(deps: VerificationPipelineDeps): Veri
     queue,
     records: deadLetters,
     describe: describeDeadRequest,
-    onDead: (request) => settleJobOfDead(request, { jobs, submitter, provenance }),
+    findFinished: (request) => findEndOfDead(request, { jobs, submitter, provenance }),
+    onDead: (request) => failJobOfDead(request, { jobs }),
+    logger,
+  });
+  // The handler ends a check whose manifest can't be had; dead is only one that keeps killing its worker.
+  const checkProjector = new DeadLetterProjector<ManifestCheck>({
+    pipeline: CHECKS,
+    queue: checks,
+    records: deadLetters,
+    describe: (check) => ({ verificationJobId: check.verificationJobId.toHexString() }),
     logger,
   });
 
@@ -156,6 +165,7 @@ export function createVerificationPipeline(deps: VerificationPipelineDeps): Veri
     queue: checks,
     lanes: CHECK_LANES,
     retryPolicy,
+    deadLetters: checkProjector,
     handler: manifestCheckHandler({
       queue,
       jobs,

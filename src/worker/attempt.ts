@@ -246,7 +246,7 @@ export class Attempt<Payload extends object> {
         return;
       case 'dead_lettered':
         environment.tally.failed(durationMs);
-        await this.#projectDeadLetters();
+        await this.#projectDeadLetter();
         environment.events.emit('dead_lettered', { ...event, failure: ending.failure });
         return;
       case 'lease_lost':
@@ -254,11 +254,11 @@ export class Attempt<Payload extends object> {
     }
   }
 
-  async #projectDeadLetters(): Promise<void> {
+  async #projectDeadLetter(): Promise<void> {
     try {
-      await this.source.deadLetters?.projectPending();
+      await this.source.deadLetters.projectOne(this.claimed.lease.jobId);
     } catch (error) {
-      this.#logger.warn({ err: error }, 'dead letters not projected now; maintenance will');
+      this.#logger.warn({ err: error }, 'dead letter not projected now; maintenance will');
     }
   }
 

@@ -18,8 +18,11 @@ export interface WorkSourceOptions<Payload extends object> {
   /** Jobs that one process works on at the same time. */
   lanes: number;
   retryPolicy: RetryPolicy;
-  /** Brings the dead letters in line; called after each of ours and now and then. */
-  deadLetters?: { projectPending(): Promise<number> };
+  /** Brings the dead letters in line: that of one job right after its death, and whatever is behind now and then. */
+  deadLetters: {
+    projectOne(jobId: string): Promise<void>;
+    projectPending(signal?: AbortSignal): Promise<number>;
+  };
 }
 
 /** Work of one pipeline for a pool, which needn't know what its jobs look like. */
@@ -27,8 +30,10 @@ export interface WorkSource {
   readonly pipeline: string;
   readonly lanes: number;
   verify(): Promise<void>;
-  /** Due jobs, expired leases, dead letters. @returns whether jobs became ready */
-  maintain(): Promise<boolean>;
+  /** Due jobs and expired leases. @returns whether jobs became ready */
+  tidy(): Promise<boolean>;
+  /** Dead letters that are behind. Takes as long as the pipeline needs to find out what became of each. */
+  projectDeadLetters(signal: AbortSignal): Promise<void>;
   createLane(index: number, environment: LaneEnvironment): LaneHandle;
 }
 
@@ -38,10 +43,12 @@ export function workSource<Payload extends object>(options: WorkSourceOptions<Pa
     pipeline,
     lanes,
     verify: () => queue.verify(),
-    maintain: async () => {
+    tidy: async () => {
       const { staged, swept } = await queue.tidy();
-      await deadLetters?.projectPending();
       return staged + swept > 0;
+    },
+    projectDeadLetters: async (signal) => {
+      await deadLetters.projectPending(signal);
     },
     createLane: (index, environment) => new Lane(options, index, environment),
   };

@@ -127,7 +127,17 @@ export class WorkerPool {
     await Promise.all(this.#crews.map(({ source }) => source.verify()));
     if (this.#stopping.signal.aborted) return;
     await this.#heartbeat.start();
-    this.#running = Promise.all([...this.#lanes().map((lane) => lane.run()), this.#maintain()]);
+    this.#running = Promise.all([
+      ...this.#lanes().map((lane) => lane.run()),
+      ...this.#crews.flatMap(({ source, gate }) => [
+        // Claims tidy up only when they find nothing; while there is always something ready, due retries need this.
+        this.#maintain(async () => {
+          if (await source.tidy()) gate.wakeAll();
+        }),
+        // Apart from it: what became of a dead job may take the chain's time to find out.
+        this.#maintain(() => source.projectDeadLetters(this.#stopping.signal)),
+      ]),
+    ]);
   }
 
   /** A hint that there is work, for idle lanes (of one pipeline, or of all). */
@@ -170,17 +180,14 @@ export class WorkerPool {
     return this.#crews.flatMap(({ lanes }) => lanes);
   }
 
-  /** Claims tidy up only when they find nothing; while there is always something ready, due retries need this. */
-  async #maintain(): Promise<void> {
+  async #maintain(step: () => Promise<void>): Promise<void> {
     const { signal } = this.#stopping;
     while (!signal.aborted) {
-      for (const { source, gate } of this.#crews) {
-        try {
-          if (await source.maintain()) gate.wakeAll();
-          this.#connectivity.answered();
-        } catch (error) {
-          this.#connectivity.failed('maintenance', error);
-        }
+      try {
+        await step();
+        this.#connectivity.answered();
+      } catch (error) {
+        this.#connectivity.failed('maintenance', error);
       }
       await sleep(this.#options.pollIntervalMs * (0.5 + this.#random() / 2), signal);
     }

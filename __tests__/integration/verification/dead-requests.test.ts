@@ -1,5 +1,7 @@
+import type { TransactionHash } from '../../../src/stellar/submission';
 import { verificationHandler } from '../../../src/verification/verification.handler';
 import { withEffects } from '../../support/verification-effects';
+import type { SampleOptions } from '../../support/verification-gateway';
 import {
   attempt,
   claim,
@@ -21,8 +23,8 @@ describe('a request that is given up', () => {
   afterAll(() => fixture.close());
 
   /** Two workers die at that call; the sweep that finds the second one gives the request up. */
-  async function dieTwiceAfter(call: string) {
-    const made = await fixture.submit();
+  async function dieTwiceAfter(call: string, sample: Partial<SampleOptions> = {}) {
+    const made = await fixture.submit(sample);
     for (const worker of ['first', 'second']) {
       const handler = verificationHandler(
         withEffects(fixture.deps, {
@@ -40,6 +42,13 @@ describe('a request that is given up', () => {
   }
 
   const project = () => fixture.pipeline.projector.projectPending();
+  /** The request has that end too, and no dead letter says otherwise, however often the projection is repeated. */
+  const toldAlike = async (requestId: string, view: object) => {
+    expect(await fixture.service.findRequest(requestId)).toMatchObject(view);
+    expect(await project()).toBe(0);
+    expect(await fixture.requestOf(requestId)).toMatchObject({ phase: 'done', deadLetterPending: false });
+    expect(await recordOf(requestId)).toBeNull();
+  };
   const recordOf = async (requestId: string) =>
     fixture.deadLetters.find('verification', (await fixture.requestOf(requestId)).key);
 
@@ -60,7 +69,7 @@ describe('a request that is given up', () => {
     expect(await fixture.jobOf(made.jobId)).toMatchObject({ status: 'failed' });
   });
 
-  it('completes the job when its mint turns out to have landed', async () => {
+  it('is completed along with its job, and is no dead letter, when its mint turns out to have landed', async () => {
     const made = await dieTwiceAfter('submitter.confirm');
     await project();
     const certificate = fixture.chain.certificates.get(made.manifestHash)!;
@@ -69,7 +78,54 @@ describe('a request that is given up', () => {
       certificateId: certificate.id.toString(),
       stellarTransactionHash: certificate.transactionHash,
     });
-    expect(await recordOf(made.requestId)).toMatchObject({ reason: 'worker_died' });
+    await toldAlike(made.requestId, {
+      status: 'completed',
+      certificateId: certificate.id.toString(),
+      transactionHash: certificate.transactionHash,
+    });
+  });
+
+  it("is completed when the event of its mint came before its worker's death was noticed", async () => {
+    const made = await dieTwiceAfter('submitter.send');
+    const request = await fixture.requestOf(made.requestId);
+    const { transactionHash } = request;
+    await fixture.jobs.move({
+      seen: await fixture.jobOf(made.jobId),
+      to: 'completed',
+      epoch: request.epoch,
+      actor: 'oracle',
+      fields: { certificateId: '77' },
+    });
+    await project();
+    await toldAlike(made.requestId, { status: 'completed', certificateId: '77', transactionHash });
+  });
+
+  it('is rejected, and is no dead letter, when its workers died after the answer "no" was stored', async () => {
+    const made = await dieTwiceAfter('queue.record', {
+      creator: 'GAAZI4TCR3TY5OJHCTJC2A4QSY6CJWJH5IAJTGKIN2ER7LBNVKOCCWN7',
+    });
+    await project();
+    expect(await fixture.jobOf(made.jobId)).toMatchObject({
+      status: 'failed',
+      errorCode: 'CREATOR_MISMATCH',
+    });
+    await toldAlike(made.requestId, { status: 'rejected', rejection: { code: 'CREATOR_MISMATCH' } });
+  });
+
+  it('is looked after beside others of which nobody can tell, not behind them', async () => {
+    const made = [];
+    for (let count = 0; count < 6; count += 1) made.push(await dieTwiceAfter('submitter.send'));
+    let looking = 0;
+    let letGo = (): void => undefined;
+    const all = new Promise<void>((resolve) => (letGo = resolve));
+    const confirm = jest.spyOn(fixture.chain, 'confirm').mockImplementation(async () => {
+      if ((looking += 1) === made.length) letGo();
+      await all;
+      return { kind: 'unknown', hash: 'aa'.repeat(32) as TransactionHash };
+    });
+    expect(await project()).toBe(0);
+    confirm.mockRestore();
+    expect(looking).toBe(made.length);
   });
 
   it('says nothing of its job, and has no record, while nobody can tell whether the mint landed', async () => {

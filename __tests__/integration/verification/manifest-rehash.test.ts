@@ -174,6 +174,33 @@ describe('the manifest re-hash check', () => {
     expect(await fixture.jobOf(made.jobId)).toMatchObject({ status: 'pending' });
   });
 
+  it('that keeps killing its worker ends as a dead letter, on record and nothing left behind', async () => {
+    const made = await submit();
+    const { _id } = await fixture.jobOf(made.jobId);
+    await fixture.checks.enqueue({ key: 'deadly', payload: { verificationJobId: _id, result: null } });
+    for (let attempts = 1; attempts <= 3; attempts += 1) {
+      await fixture.checks.claim({ workerId: `doomed-${attempts}` as WorkerId, lane: 0 });
+      await fixture.database.connection
+        .collection('manifestChecks')
+        .updateOne({ key: 'deadly' }, { $set: { 'lease.expiresAt': new Date(0) } });
+      await fixture.checks.tidy();
+    }
+    expect(await fixture.checks.findByKey('deadly')).toMatchObject({
+      phase: 'dead',
+      deadLetterPending: true,
+    });
+
+    const [, checkWork] = fixture.pipeline.work;
+    await checkWork?.projectDeadLetters(open);
+    expect(await fixture.checks.findByKey('deadly')).toMatchObject({ deadLetterPending: false });
+    expect(await fixture.deadLetters.find('manifest-rehash', 'deadly')).toMatchObject({
+      reason: 'worker_died',
+      verificationJobId: made.jobId,
+      attempts: 3,
+    });
+    expect(await fixture.jobOf(made.jobId)).toMatchObject({ status: 'pending' });
+  });
+
   it('scans again and again until it is stopped, through failures', async () => {
     let scans = 0;
     let enough = (): void => undefined;
