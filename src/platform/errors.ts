@@ -48,6 +48,9 @@ export class TransientError extends SorolaneError {
 /** A deadline of ours passed before the counterpart answered. */
 export class TimeoutError extends TransientError {}
 
+/** What the work needs is all taken, so nothing was tried. Waiting for it costs no attempt. */
+export class BusyError extends TransientError {}
+
 /** Another try would fail the same way. */
 export class PermanentError extends SorolaneError {
   readonly kind = 'permanent';

@@ -58,8 +58,18 @@ describe('configuration', () => {
       { STELLAR_TX_VALIDITY_MS: '120000' },
       'STELLAR_TX_CONFIRMATION_TIMEOUT_MS',
     ],
-  ])('variables that contradict each other are refused: %s', (_, change, variable) => {
+    ['a process without a role', { SOROLANE_ROLES: ',' }, 'SOROLANE_ROLES'],
+    [
+      'a lease that no timer can wait for',
+      { VERIFICATION_WORKER_LEASE_MS: '2592000000' },
+      'VERIFICATION_WORKER_LEASE_MS',
+    ],
+  ])('what could not work is refused: %s', (_, change, variable) => {
     expect(Object.keys(problemsOf({ ...validEnvironment(), ...change }))).toEqual([variable]);
+  });
+
+  test('what is only compared may be longer than a timer', () => {
+    expect(problemsOf({ ...validEnvironment(), QUEUE_JOB_RETENTION_MS: '31536000000' })).toEqual({});
   });
 
   test('the report names every variable and never repeats a value', () => {

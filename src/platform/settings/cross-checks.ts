@@ -11,6 +11,13 @@ export interface CrossCheck {
 
 export const crossChecks: readonly CrossCheck[] = [
   {
+    variables: ['SOROLANE_ROLES'],
+    problem: ({ SOROLANE_ROLES }) =>
+      SOROLANE_ROLES.length === 0
+        ? 'expected one or more of api, worker, ingester: a process without a role does nothing'
+        : null,
+  },
+  {
     variables: ['API_KEYS', 'SOROLANE_ROLES', 'NODE_ENV'],
     problem: ({ API_KEYS, SOROLANE_ROLES, NODE_ENV }) =>
       NODE_ENV === 'production' && SOROLANE_ROLES.includes('api') && API_KEYS.length === 0

@@ -48,19 +48,13 @@ export const ingestionSettings = {
     'After this time without a sign of life an event is taken from the process that handles it.',
     { min: 1_000 },
   ),
-  EVENT_QUEUE_RETENTION_MS: variable.durationMs(
-    24 * HOUR_MS,
-    'Processed events are removed after this time.',
-  ),
-  EVENT_QUEUE_COMPRESS_AFTER_MS: variable.durationMs(
-    HOUR_MS,
-    'Processed events are compressed after this time.',
-  ),
+  EVENT_QUEUE_RETENTION_MS: variable.ageMs(24 * HOUR_MS, 'Processed events are removed after this time.'),
+  EVENT_QUEUE_COMPRESS_AFTER_MS: variable.ageMs(HOUR_MS, 'Processed events are compressed after this time.'),
   EVENT_QUEUE_CLEANUP_INTERVAL_MS: variable.durationMs(
     HOUR_MS,
     'Time between two cleanings of the queue file.',
   ),
-  EVENT_QUEUE_MAX_AGE_MS: variable.durationMs(
+  EVENT_QUEUE_MAX_AGE_MS: variable.ageMs(
     60_000,
     'Age of the oldest waiting event at which health complains.',
   ),

@@ -28,7 +28,7 @@ export const randomnessSettings = {
     'an ISO 8601 date or UTC time',
     'When ORACLE_SECRET_KEY took over from ORACLE_PREVIOUS_SECRET_KEY.',
   ),
-  ORACLE_KEY_GRACE_MS: variable.durationMs(
+  ORACLE_KEY_GRACE_MS: variable.ageMs(
     86_400_000,
     'How long the previous key still proves after a rotation.',
     {
@@ -49,6 +49,10 @@ export const randomnessSettings = {
     'What a proof signs: 1 the plain request and raffle ids, as contracts in the field expect; 2 bound to network and contract as well.',
   ),
   VRF_THRESHOLD_XLM: variable.decimal(500, 'Prize in XLM from which randomness is a VRF; below it a PRNG.'),
+  COMMIT_REVEAL_THRESHOLD_XLM: variable.decimal(
+    0,
+    'Prize in XLM from which the oracle commits to its randomness when the raffle is created, and reveals it for the draw (receive_randomness only). 0: off.',
+  ),
   ORACLE_HIGH_VALUE_THRESHOLD_XLM: variable.decimal(
     10_000,
     'Prize in XLM from which a raffle has high priority.',
@@ -57,7 +61,7 @@ export const randomnessSettings = {
     1_000,
     'Prize in XLM from which a raffle has normal priority; below it low.',
   ),
-  ORACLE_HIGH_PRIORITY_SLA_MS: variable.durationMs(
+  ORACLE_HIGH_PRIORITY_SLA_MS: variable.ageMs(
     5_000,
     'Longest time of a high-priority raffle from its request’s ledger close to its confirmation; more is counted as a breach.',
   ),
@@ -93,9 +97,13 @@ export const randomnessSettings = {
     'How long a claim or a slot lasts unless it is renewed, which happens every third of it. Work of a dead process is taken over after so long.',
     { min: 1000 },
   ),
-  QUEUE_JOB_RETENTION_MS: variable.durationMs(
+  QUEUE_JOB_RETENTION_MS: variable.ageMs(
     3_600_000,
     'How long ended jobs are kept. Dead letters are kept until they are dealt with.',
+  ),
+  RAFFLE_CREATED_TOPIC: variable.text(
+    'raffle_created',
+    'First topic of the event that tells of a new raffle, for commitments.',
   ),
   RANDOMNESS_REQUESTED_TOPIC: variable.text(
     'randomness_requested',

@@ -26,11 +26,23 @@ const whole = (
     })
     .meta({ about });
 
+/**
+ * A timer of the runtime that is set for more than 2^31 − 1 ms fires at once instead: a lease of a month would be renewed a
+ * thousand times a second. Rounded down, because some waits add a margin.
+ */
+const LONGEST_WAIT_MS = 2_000_000_000;
+/** What a TTL index can hold: 2^31 − 1 seconds. */
+const GREATEST_AGE_MS = 2_147_483_647_000;
+
 /** The building blocks of the settings. Each takes the text of an environment variable; an unset one is its default. */
 export const variable = {
   count: (fallback: number, about: string, bounds: Bounds = {}) => whole(fallback, about, bounds, ''),
-  durationMs: (fallback: number, about: string, bounds: Bounds = { min: 1 }) =>
-    whole(fallback, about, bounds, ' of milliseconds'),
+  /** A time that something waits for. */
+  durationMs: (fallback: number, about: string, { min = 1 }: Pick<Bounds, 'min'> = {}) =>
+    whole(fallback, about, { min, max: LONGEST_WAIT_MS }, ' of milliseconds'),
+  /** A time that something is kept, or may have lasted: compared, never waited for. */
+  ageMs: (fallback: number, about: string, { min = 1 }: Pick<Bounds, 'min'> = {}) =>
+    whole(fallback, about, { min, max: GREATEST_AGE_MS }, ' of milliseconds'),
   decimal: (fallback: number, about: string, { min = 0, max = Number.MAX_VALUE }: Bounds = {}) =>
     z
       .string()
