@@ -1,6 +1,6 @@
 import { sleep, type Clock } from '../platform/clock';
 import { isDatabaseUnreachable } from '../platform/database/faults';
-import { describeFailure, type Failure } from '../platform/errors';
+import { BusyError, describeFailure, type Failure } from '../platform/errors';
 import type { Logger } from '../platform/logger';
 import type { Metrics } from '../platform/metrics';
 import { backoffMs } from '../queue/retry-policy';
@@ -35,10 +35,11 @@ type Ending =
 /** What the handler came to, or that it did not come back. */
 type Tried<Payload> =
   | { kind: 'outcome'; outcome: JobOutcome<Payload> }
-  | { kind: 'threw'; failure: Failure }
+  | { kind: 'threw'; failure: Failure; nothingTried: boolean }
   | { kind: 'unresponsive' };
 
 const FIRST_REWRITE_MS = 50;
+const BUSY_RECHECK_MS = 1000;
 const MAX_REWRITE_MS = 2000;
 
 /** One try at one claimed job: runs the handler under the lease and writes how it ended, or writes nothing if the lease is gone. */
@@ -96,7 +97,7 @@ export class Attempt<Payload extends object> {
         };
       } catch (error) {
         if (!signal.aborted) this.#logger.warn({ err: error }, 'attempt threw');
-        return { kind: 'threw', failure: describeFailure(error) };
+        return { kind: 'threw', failure: describeFailure(error), nothingTried: error instanceof BusyError };
       }
     })();
     let giveUp: NodeJS.Timeout | undefined;
@@ -125,7 +126,11 @@ export class Attempt<Payload extends object> {
     }
     if (tried.kind === 'outcome') return this.#settleOr(tried.outcome);
     if (tried.kind === 'threw') {
-      const { failure } = tried;
+      const { failure, nothingTried } = tried;
+      if (nothingTried) {
+        const delayMs = failure.retryAfterMs ?? BUSY_RECHECK_MS;
+        return this.#settleOr({ kind: 'postponed', delayMs, reason: failure.message });
+      }
       return this.#settleOr(failure.retryable ? { kind: 'retry', failure } : { kind: 'dead', failure });
     }
     return { kind: 'lease_lost' };

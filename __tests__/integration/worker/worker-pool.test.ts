@@ -1,4 +1,4 @@
-import { TransientError, PermanentError } from '../../../src/platform/errors';
+import { BusyError, PermanentError, TransientError } from '../../../src/platform/errors';
 import type { DeadLetterRepository } from '../../../src/queue/dead-letters';
 import type { WorkerHeartbeatRepository } from '../../../src/worker/worker-heartbeats';
 import type { WorkerPool } from '../../../src/worker/worker-pool';
@@ -115,8 +115,11 @@ describe('a worker pool', () => {
     });
   });
 
-  it('sends a postponed job back without costing it an attempt', async () => {
-    const queue = await parcelQueue(database.connection, 'Later');
+  it.each([
+    ['says so', () => Promise.resolve({ kind: 'postponed', delayMs: 1, reason: 'no slot' } as const)],
+    ['meets a full house', () => Promise.reject(new BusyError('NO_SLOT', 'no slot', { retryAfterMs: 1 }))],
+  ])('a job whose handler %s goes back without losing an attempt', async (how, postpone) => {
+    const queue = await parcelQueue(database.connection, `Later ${how}`.replaceAll(' ', ''));
     await queue.enqueue({ key: 'later', payload: { label: 'later' } });
     let calls = 0;
     const pool = await started(
@@ -127,9 +130,7 @@ describe('a worker pool', () => {
             queue,
             handler: () => {
               calls++;
-              return Promise.resolve(
-                calls < 5 ? { kind: 'postponed', delayMs: 1, reason: 'no slot' } : { kind: 'completed' },
-              );
+              return calls < 5 ? postpone() : Promise.resolve({ kind: 'completed' });
             },
           }),
         ],

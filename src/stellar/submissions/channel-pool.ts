@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { sleep, systemClock, type Clock } from '../../platform/clock';
-import { TransientError } from '../../platform/errors';
+import { BusyError } from '../../platform/errors';
 import type { Signer } from '../keys';
 import type { ChannelRepository } from './channel-repository';
 import type { ChannelHolder } from './channel.model';
@@ -54,7 +54,7 @@ export class ChannelPool {
 
   /**
    * Waits for a free account. The token must have been announced in the submission before.
-   * @throws TransientError NO_FREE_CHANNEL after `waitMs`; the signal's reason when it aborts.
+   * @throws BusyError NO_FREE_CHANNEL after `waitMs`; the signal's reason when it aborts.
    */
   async acquire(holder: ChannelHolder, waitMs: number, signal: AbortSignal): Promise<LeasedChannel> {
     await this.register();
@@ -66,7 +66,7 @@ export class ChannelPool {
       if (leased !== null) return leased;
       const leftMs = deadlineMs - this.clock.monotonicMs();
       if (leftMs <= 0) {
-        throw new TransientError('NO_FREE_CHANNEL', 'every source account has a transaction on its way', {
+        throw new BusyError('NO_FREE_CHANNEL', 'every source account has a transaction on its way', {
           retryAfterMs: RETRY_HINT_MS,
         });
       }
