@@ -126,4 +126,17 @@ describe('the indexes of a queue', () => {
     });
     expect(stored.find(({ name }) => name === 'queue_dead')?.expireAfterSeconds).toBeUndefined();
   });
+
+  it('may change a retention from many processes that start at once', async () => {
+    const model = (name: string, doneRetentionMs: number) =>
+      database.connection.model(
+        name,
+        applyQueueEnvelope(new Schema({ label: String }, { collection: 'raced' }), { doneRetentionMs }),
+      );
+    await ensureIndexes(model('Raced0', 60_000));
+    const starting = Array.from({ length: 6 }, (_, index) => model(`Raced${index + 1}`, 120_000));
+    await Promise.all(starting.map((each) => ensureIndexes(each)));
+    const stored = await parcels(database.connection, 'Raced0').indexes();
+    expect(stored.find(({ name }) => name === 'queue_done')).toMatchObject({ expireAfterSeconds: 120 });
+  });
 });

@@ -14,22 +14,66 @@ export interface IndexedModel extends BoundModel {
  * changed in the settings. Which of the two it is differs between server versions.
  */
 const INDEX_CONFLICTS: unknown[] = [85, 86];
+const INDEX_NOT_FOUND = 27;
+const COMMAND_NOT_FOUND = 59;
+/** Others that start at the same time change the same index. */
+const MAX_REBUILDS = 5;
+
+const codeOf = (error: unknown): unknown => (error as mongo.MongoServerError).code;
 
 /** Creates what the schema declares and is not there yet. Safe to run from any number of processes. */
 export async function ensureIndexes(model: IndexedModel): Promise<void> {
   const collection = nativeCollection(model);
   for (const [key, options] of model.schema.indexes()) {
     try {
-      await collection.createIndex(key as mongo.IndexSpecification, indexOptions(options), {});
+      await create(collection, key, options);
     } catch (error) {
-      const { name, expireAfterSeconds } = options;
-      const changedRetention =
-        INDEX_CONFLICTS.includes((error as mongo.MongoServerError).code) &&
-        expireAfterSeconds !== undefined &&
-        name;
-      if (!changedRetention) throw error;
-      await collection.dropIndex(name);
-      await collection.createIndex(key as mongo.IndexSpecification, indexOptions(options), {});
+      const isConflict = INDEX_CONFLICTS.includes(codeOf(error));
+      if (!isConflict || options.expireAfterSeconds === undefined || options.name === undefined) throw error;
+      await changeRetention(model, key, options);
+    }
+  }
+}
+
+const create = (collection: mongo.Collection, key: IndexDefinition, options: IndexOptions): Promise<string> =>
+  collection.createIndex(key as mongo.IndexSpecification, indexOptions(options), {});
+
+/** In place, so that there is no moment without the index for another process to stumble over. */
+async function changeRetention(
+  model: IndexedModel,
+  key: IndexDefinition,
+  options: IndexOptions,
+): Promise<void> {
+  const { db, collection } = model;
+  const { name, expireAfterSeconds } = options;
+  try {
+    await db
+      .getClient()
+      .db(db.name)
+      .command({ collMod: collection.collectionName, index: { name, expireAfterSeconds } });
+  } catch (error) {
+    if (codeOf(error) !== COMMAND_NOT_FOUND) throw error;
+    await rebuild(nativeCollection(model), key, options);
+  }
+}
+
+/** For an engine that can't change an index. */
+async function rebuild(
+  collection: mongo.Collection,
+  key: IndexDefinition,
+  options: IndexOptions,
+): Promise<void> {
+  for (let tries = 1; ; tries += 1) {
+    try {
+      await collection.dropIndex(options.name as string);
+    } catch (error) {
+      if (codeOf(error) !== INDEX_NOT_FOUND) throw error;
+    }
+    try {
+      await create(collection, key, options);
+      return;
+    } catch (error) {
+      if (!INDEX_CONFLICTS.includes(codeOf(error)) || tries === MAX_REBUILDS) throw error;
     }
   }
 }
