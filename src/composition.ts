@@ -28,7 +28,7 @@ import { WorkerPool } from './worker/worker-pool';
 export interface House {
   /** Where the API listens, if this process has that role. */
   url: string | null;
-  /** Drains and closes, from the top floor down. */
+  /** Drains the work in hand and lets open requests end, then closes what both stand on. */
   stop(): Promise<void>;
 }
 
@@ -74,25 +74,36 @@ export async function openHouse(config: Config, logger: Logger): Promise<House> 
     serverSelectionTimeoutMs: config.MONGODB_CONNECT_TIMEOUT_MS,
     logger,
   });
-  const closing: (() => Promise<void>)[] = [() => connection.close()];
+  const foundations: Closer[] = [() => connection.close()];
+  const workers: Closer[] = [];
+  const frontDoors: Closer[] = [];
   const stop = async (): Promise<void> => {
-    for (let close = closing.pop(); close !== undefined; close = closing.pop()) await close();
+    // At the same time: a request that is slow to end must not keep the worker claiming, and a job none from being answered.
+    await Promise.all([closeInTurn(workers), closeInTurn(frontDoors)]);
+    await closeInTurn(foundations);
   };
   try {
     const foundation = await layFoundation(config, logger, connection);
-    closing.push(() => foundation.stellar.close());
+    foundations.push(() => foundation.stellar.close());
     const roles = new Set(config.SOROLANE_ROLES);
-    if (roles.has('worker')) closing.push(await openWorker(foundation));
+    if (roles.has('worker')) workers.push(await openWorker(foundation));
     const ingester = roles.has('ingester') ? await openIngester(foundation) : null;
-    if (ingester !== null) closing.push(() => ingester.stop());
+    if (ingester !== null) frontDoors.push(() => ingester.stop());
     const api = roles.has('api') ? await openApi(foundation, ingester) : null;
-    if (api !== null) closing.push(api.close);
+    if (api !== null) frontDoors.push(api.close);
     logger.info({ roles: [...roles], url: api?.url }, 'started');
     return { url: api?.url ?? null, stop };
   } catch (error) {
     await stop();
     throw error;
   }
+}
+
+type Closer = () => Promise<void>;
+
+/** The last that was opened first. */
+async function closeInTurn(closers: Closer[]): Promise<void> {
+  for (let close = closers.pop(); close !== undefined; close = closers.pop()) await close();
 }
 
 async function layFoundation(config: Config, logger: Logger, connection: Connection): Promise<Foundation> {
@@ -139,8 +150,7 @@ async function openWorker({
   stellar.recovery.start();
   const stopBackground = pipelines.map((pipeline) => pipeline.startBackground());
   return async () => {
-    await Promise.all(stopBackground.map((stop) => stop()));
-    await pool.stop();
+    await Promise.all([pool.stop(), ...stopBackground.map((stop) => stop())]);
   };
 }
 

@@ -4,7 +4,10 @@ import { describeConfigProblems, readConfig, secretsOf, type Config } from './pl
 import { describeFailure } from './platform/errors';
 import { createLogger, makeCensor, type Logger } from './platform/logger';
 
-/** Past the drain timeout, what has not ended by itself is given up: its leases expire, and others take over. */
+/**
+ * For what follows the drain: aborted jobs are handed back, the last heartbeat is written, connections close. What has not
+ * ended by then is given up: its leases expire, and others take over.
+ */
 const FORCED_EXIT_MARGIN_MS = 15_000;
 
 async function main(): Promise<void> {
@@ -52,10 +55,11 @@ function stopOnSignals(opening: Promise<House>, config: Config, logger: Logger):
     }
     stopping = true;
     logger.info({ signal }, 'stopping: draining what is held');
+    const longestMs = Math.max(config.WORKER_DRAIN_TIMEOUT_MS, config.HTTP_SHUTDOWN_TIMEOUT_MS);
     setTimeout(() => {
       logger.error('the drain did not end in time: exiting, leases will expire');
       process.exit(1);
-    }, config.WORKER_DRAIN_TIMEOUT_MS + FORCED_EXIT_MARGIN_MS).unref();
+    }, longestMs + FORCED_EXIT_MARGIN_MS).unref();
     opening
       .then((house) => house.stop())
       .then(

@@ -1,7 +1,9 @@
+import { connect } from 'node:net';
 import { openTestDatabase, type TestDatabase } from '../support/database';
 import { validEnvironment } from '../support/environment';
 import { killPrograms, startProgram, type Program } from '../support/program';
 import { FaultyProxy } from '../support/queue-proxy';
+import { until } from '../support/worker-fixture';
 
 interface HealthBody {
   success: boolean;
@@ -135,5 +137,28 @@ describe('a process of the house', () => {
     }).ended;
     expect(second.code).toBe(1);
     expect(second.stderr).toContain('EADDRINUSE');
+  });
+
+  test('a request that is slow to end does not keep the worker from draining', async () => {
+    const all = startProgram('main.ts', { environment: environment({ SOROLANE_ROLES: 'api,worker' }) });
+    const { port } = new URL(await urlOf(all));
+    const caller = connect(Number(port), '127.0.0.1');
+    caller.write(
+      'POST /api/v1/verification/requests HTTP/1.1\r\nhost: x\r\nx-api-key: key-for-tests-0123456789\r\n',
+    );
+    caller.write('content-type: application/json\r\ncontent-length: 100\r\n\r\n{');
+    const heartbeats = database.connection.collection('workerHeartbeats');
+    const { workerId } = (await heartbeats.findOne({ status: 'running' }, { sort: { startedAt: -1 } }))!;
+    // The server has the request in hand once it answers another one of the same moment.
+    await fetch(`http://127.0.0.1:${port}/api/v1/live`);
+
+    all.child.kill('SIGTERM');
+    await until(
+      'the worker stops',
+      async () => (await heartbeats.findOne({ workerId }))?.['status'] === 'stopped',
+    );
+    expect(all.child.exitCode).toBeNull();
+    caller.destroy();
+    expect((await all.ended).code).toBe(0);
   });
 });
