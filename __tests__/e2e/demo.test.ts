@@ -1,5 +1,9 @@
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import mongoose from 'mongoose';
 import { testServerUri } from '../support/database';
 import { killPrograms, startProgram, type Ended } from '../support/program';
+import { until } from '../support/worker-fixture';
 
 const lastLine = ({ stdout }: Ended): unknown => JSON.parse(stdout.trim().split('\n').at(-1)!);
 
@@ -9,6 +13,22 @@ const runDemo = (...options: string[]): Promise<Ended> =>
     arguments: ['--once', '--json', '--ledger-ms', '200', ...options],
     environment: { TEST_MONGODB_URI: testServerUri() },
   }).ended;
+
+/** Names of the databases that demos have made on the server of this run. */
+async function demoDatabases(): Promise<string[]> {
+  const client = await mongoose.createConnection(testServerUri()).asPromise();
+  const { databases } = await client.listDatabases();
+  await client.close();
+  return databases.map(({ name }) => name).filter((name) => name.startsWith('sorolane_demo_'));
+}
+
+const isAlive = (pid: number): boolean => {
+  try {
+    return process.kill(pid, 0);
+  } catch {
+    return false;
+  }
+};
 
 describe('npm run demo', () => {
   afterEach(killPrograms);
@@ -58,6 +78,41 @@ describe('npm run demo', () => {
     });
     expect(ended.code).toBe(0);
   }, 120_000);
+
+  test('Ctrl-C in a terminal ends it in order, its processes drained and their database gone', async () => {
+    const before = await demoDatabases();
+    const demo = startProgram('cli/demo.ts', {
+      arguments: ['--requests', '2', '--reject', '0', '--processes', '1', '--ledger-ms', '200'],
+      environment: { TEST_MONGODB_URI: testServerUri() },
+      ownGroup: true,
+    });
+    await demo.says(/Ctrl-C stops everything/);
+    const [, logFolder] = await demo.says(/^Logs:\s+(\S+)$/m);
+    const log = (name: string): string => readFileSync(path.join(logFolder!, `${name}.log`), 'utf8');
+    // As a terminal does it: to the program and whatever it started in its group.
+    process.kill(-demo.child.pid!, 'SIGINT');
+    expect((await demo.ended).code).toBe(0);
+    for (const name of ['api', 'worker-1']) {
+      expect(log(name)).toContain('stopping: draining');
+      expect(log(name)).not.toContain('second signal');
+    }
+    expect(await demoDatabases()).toEqual(before);
+  }, 60_000);
+
+  test('its processes go with it when it dies', async () => {
+    const demo = startProgram('cli/demo.ts', {
+      arguments: ['--requests', '0', '--reject', '0', '--processes', '1'],
+      environment: { TEST_MONGODB_URI: testServerUri() },
+    });
+    await demo.says(/Ctrl-C stops everything/);
+    const [, logFolder] = await demo.says(/^Logs:\s+(\S+)$/m);
+    const pids = ['api', 'worker-1'].map((name) => {
+      const text = readFileSync(path.join(logFolder!, `${name}.log`), 'utf8');
+      return Number(/"pid":(\d+)/.exec(text)?.[1]);
+    });
+    demo.child.kill('SIGKILL');
+    await until('its processes go', () => pids.every((pid) => !isAlive(pid)));
+  }, 60_000);
 
   test.each([
     [['--requests', 'many'], 'expected a whole number'],

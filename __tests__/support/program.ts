@@ -23,6 +23,8 @@ const running = new Set<ChildProcess>();
 export interface ProgramOptions {
   arguments?: string[];
   environment?: Record<string, string>;
+  /** In a process group of its own, as a shell starts it: a signal to `-pid` reaches whatever it started in that group. */
+  ownGroup?: boolean;
 }
 
 /** `entry` is relative to src/. Only the variables given here are set, and no .env is read. */
@@ -35,6 +37,7 @@ export function startProgram(entry: string, options: ProgramOptions = {}): Progr
       cwd: tmpdir(),
       env: { PATH: process.env['PATH'], HOME: process.env['HOME'], ...options.environment },
       stdio: ['ignore', 'pipe', 'pipe'],
+      detached: options.ownGroup ?? false,
     },
   );
   running.add(child);

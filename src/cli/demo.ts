@@ -14,15 +14,14 @@ import { makeWorkload } from './demo/workload';
 async function main(): Promise<void> {
   const options = parseDemoOptions(process.argv);
   const say: Say = (line) => void (options.json ? process.stderr : process.stdout).write(`${line}\n`);
-  const interrupted = new AbortController();
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => interrupted.abort());
+  const interrupted = interruptedBySignal();
 
   const stage = await setStage(options, say);
   let result: Result;
   try {
     const crew = await startCrew(options, stage);
     try {
-      result = await run(options, stage, crew, say, interrupted.signal);
+      result = await run(options, stage, crew, say, interrupted);
     } finally {
       say('Stopping.');
       await crew.stop();
@@ -33,6 +32,24 @@ async function main(): Promise<void> {
   // Last of all, so that it is the last line whichever way the two streams are put together.
   if (options.json) process.stdout.write(`${JSON.stringify(result.summary)}\n`);
   process.exit(result.flawless ? 0 : 1);
+}
+
+/** npm and its shell may pass on a Ctrl-C that the terminal sends to all of us anyway. */
+const ECHO_MS = 1_000;
+
+/** The first signal ends the demo in order; another one at once. */
+function interruptedBySignal(): AbortSignal {
+  const interrupted = new AbortController();
+  let firstAtMs = 0;
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
+    process.on(signal, () => {
+      if (interrupted.signal.aborted && performance.now() - firstAtMs > ECHO_MS) process.exit(1);
+      if (interrupted.signal.aborted) return;
+      firstAtMs = performance.now();
+      interrupted.abort();
+    });
+  }
+  return interrupted.signal;
 }
 
 async function run(

@@ -23,6 +23,14 @@ export interface DemoProcess {
   kill(): Promise<void>;
 }
 
+/**
+ * Run in each process before its program: it goes when this one goes, however that ended (its end of the pipe closes even on
+ * SIGKILL), and leaves no worker behind without network and database.
+ */
+const GO_WITH_PARENT = `data:text/javascript,${encodeURIComponent(
+  'process.stdin.on("end", () => process.exit(1)).resume()',
+)}`;
+
 /** This very program's entry: compiled beside compiled code, TypeScript (through tsx) beside TypeScript. */
 function entry(): string[] {
   const isCompiled = __filename.endsWith('.js');
@@ -40,10 +48,12 @@ export function startProcess({ name, environment, logFolder }: ProcessOptions): 
     HOME: process.env['HOME'] ?? '',
     TMPDIR: process.env['TMPDIR'] ?? '',
   };
-  const child: ChildProcess = spawn(process.execPath, entry(), {
+  const child: ChildProcess = spawn(process.execPath, ['--import', GO_WITH_PARENT, ...entry()], {
     cwd: logFolder,
     env: { ...base, ...environment },
-    stdio: ['ignore', 'pipe', 'pipe'],
+    stdio: ['pipe', 'pipe', 'pipe'],
+    // A group of its own: a terminal sends Ctrl-C to the whole group, and with our SIGTERM that would be two signals.
+    detached: true,
   });
   child.stdout?.pipe(log, { end: false });
   child.stderr?.pipe(log, { end: false });

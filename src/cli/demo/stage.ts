@@ -2,10 +2,12 @@ import { randomBytes } from 'node:crypto';
 import { mkdtemp } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import mongoose from 'mongoose';
 import { describePick, pickServer } from '../../platform/database/pick-server';
 import type { PickedServer, Say } from '../../platform/database/picked-server';
 import { startSimnet, type Simnet } from '../../simnet';
 import type { DemoOptions } from './options';
+import { onSameServer } from './own-database';
 import { spikeEnvironment } from './spike';
 
 /** All that the processes of the house need around them, started here where it is missing. */
@@ -40,9 +42,7 @@ export async function setStage(options: DemoOptions, say: Say): Promise<Stage> {
   say(`Logs:     ${logFolder}`);
 
   // A database of its own: the demo reads its figures from it, and a server that was configured may hold other work.
-  const url = new URL(server.uri);
-  url.pathname = `/sorolane_demo_${randomBytes(4).toString('hex')}`;
-  const databaseUri = url.toString();
+  const databaseUri = onSameServer(server.uri, `sorolane_demo_${randomBytes(4).toString('hex')}`);
   const apiKey = randomBytes(18).toString('base64url');
   return {
     server,
@@ -53,9 +53,17 @@ export async function setStage(options: DemoOptions, say: Say): Promise<Stage> {
     environment: houseEnvironment(options, { databaseUri, simnet, apiKey }),
     close: async () => {
       await simnet.stop();
+      // One that was started here goes with its server.
+      if (server.engine === 'configured') await dropDatabase(databaseUri);
       await server.stop();
     },
   };
+}
+
+async function dropDatabase(uri: string): Promise<void> {
+  const connection = await mongoose.createConnection(uri, { autoIndex: false }).asPromise();
+  await connection.dropDatabase();
+  await connection.close();
 }
 
 /**
