@@ -1,5 +1,6 @@
 import type { AddressInfo } from 'node:net';
 import { createServer, type RequestListener, type Server } from 'node:http';
+import { PermanentError } from '../platform/errors';
 
 export interface ListenOptions {
   host: string;
@@ -16,13 +17,18 @@ export interface RunningServer {
   close(): Promise<void>;
 }
 
-/** @throws the system's error when the address can't be had (EADDRINUSE, EACCES). */
+/** @throws PermanentError CANNOT_LISTEN when the address can't be had (taken, not allowed). */
 export async function listen(app: RequestListener, options: ListenOptions): Promise<RunningServer> {
   const server = createServer(app);
   await new Promise<void>((resolve, reject) => {
-    server.once('error', reject);
+    server.once('error', (cause) => {
+      const place = `${options.host}:${options.port}`;
+      reject(
+        new PermanentError('CANNOT_LISTEN', `the API can't listen on ${place}: ${cause.message}`, { cause }),
+      );
+    });
     server.listen(options.port, options.host, () => {
-      server.off('error', reject);
+      server.removeAllListeners('error');
       resolve();
     });
   });

@@ -74,10 +74,14 @@ export function describeConfigProblems(problems: readonly ConfigProblem[]): stri
   );
 }
 
+/** An endpoint without path, query and user holds no key, and a log that hid it could not say which endpoint is meant. */
+const BARE_ORIGIN = /^https?:\/\/[^/?#@\s]+\/?$/;
+
 /** The values that must never be printed. */
 export function secretsOf(config: Config): string[] {
   return Object.entries<z.ZodType>(schema.shape)
     .filter(([, variable]) => variable.meta()?.['secret'] === true)
     .flatMap(([name]) => config[name as keyof Config] as string | string[] | undefined)
-    .filter((value) => value !== undefined);
+    .filter((value) => value !== undefined)
+    .filter((value) => !BARE_ORIGIN.test(value));
 }

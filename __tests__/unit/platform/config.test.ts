@@ -94,6 +94,26 @@ describe('configuration', () => {
     );
   });
 
+  test('an endpoint is a secret only where its URL can hold a key', () => {
+    const [bare, keyed] = ['https://rpc.example', 'https://rpc.example/v1/abcdef'];
+    const result = readConfig({ ...validEnvironment(), SOROBAN_RPC_URLS: [bare, keyed].join(',') });
+    if (result.kind === 'invalid') throw new Error(describeConfigProblems(result.problems));
+    expect(secretsOf(result.config)).toContain(keyed);
+    expect(secretsOf(result.config)).not.toContain(bare);
+  });
+
+  test.each([
+    ['mongodb://db:27017', false],
+    ['mongodb://db:27017/?directConnection=true', false],
+    ['mongodb://db:27017/sorolane', true],
+    ['mongodb+srv://user:pass@db.example/sorolane?retryWrites=true', true],
+    ['mongodb://a:1,b:2/sorolane?replicaSet=rs', true],
+  ])('the database has to be named: %s', (uri, isAccepted) => {
+    expect(Object.keys(problemsOf({ ...validEnvironment(), MONGODB_URI: uri }))).toEqual(
+      isAccepted ? [] : ['MONGODB_URI'],
+    );
+  });
+
   test('no variable stands in two groups', () => {
     const names = settingGroups.flatMap(({ settings }) => Object.keys(settings));
     expect(names).toEqual([...new Set(names)]);

@@ -1,4 +1,5 @@
 import mongoose, { type Connection } from 'mongoose';
+import { describeFailure, TransientError } from '../errors';
 import type { Logger } from '../logger';
 
 export interface ConnectionOptions {
@@ -15,6 +16,7 @@ const SOCKET_TIMEOUT_MS = 45_000;
  * One connection pool for this process. Buffering is off: while the database is away a call fails within the selection
  * timeout, and the caller (a lane, a route) decides what to do, instead of piling up in memory.
  * Writes are acknowledged by a majority, because a claim that a failover rolls back would be handed out twice.
+ * @throws TransientError DATABASE_UNREACHABLE
  */
 export async function connectDatabase({
   uri,
@@ -30,12 +32,26 @@ export async function connectDatabase({
     socketTimeoutMS: SOCKET_TIMEOUT_MS,
     writeConcern: { w: 'majority' },
   });
+  let opened = false;
   let closing = false;
   connection.on('disconnecting', () => (closing = true));
   connection.on('disconnected', () => {
-    if (!closing) logger.warn('database connection lost; calls fail until it is back');
+    if (opened && !closing) logger.warn('database connection lost; calls fail until it is back');
   });
   connection.on('reconnected', () => logger.info('database connection is back'));
   connection.on('error', (error: unknown) => logger.warn({ err: error }, 'database connection error'));
-  return connection.asPromise();
+  try {
+    await connection.asPromise();
+  } catch (error) {
+    const { message } = describeFailure(error);
+    throw new TransientError(
+      'DATABASE_UNREACHABLE',
+      `the database of MONGODB_URI could not be opened: ${message}`,
+      {
+        cause: error,
+      },
+    );
+  }
+  opened = true;
+  return connection;
 }

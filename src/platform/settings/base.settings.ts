@@ -18,9 +18,9 @@ export const baseSettings = {
     fallback: ['api', 'worker', 'ingester'],
   }),
   MONGODB_URI: variable.pattern(
-    /^mongodb(\+srv)?:\/\/\S+$/,
+    /^mongodb(\+srv)?:\/\/[^\s/]+\/[^\s/?]+(\?\S*)?$/,
     'a mongodb:// or mongodb+srv:// connection string with the name of the database',
-    'The database that all processes share.',
+    'The database that all processes share, its name included: mongodb://host:27017/sorolane.',
     { secret: true },
   ),
   MONGODB_CONNECT_TIMEOUT_MS: variable.durationMs(

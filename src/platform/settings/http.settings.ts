@@ -5,7 +5,7 @@ export const httpSettings = {
   HOST: variable.text('0.0.0.0', 'Address the API listens on.'),
   PORT: variable.count(4000, 'Port the API listens on; 0 takes a free one.', { max: 65_535 }),
   API_KEYS: variable.list(
-    'Keys that may change things (header x-api-key), 16 characters or more each. Without one, every mutation is refused.',
+    'Keys that may change things (header x-api-key), 16 characters or more each. Required in production where the api role runs; elsewhere, without one, every mutation is refused.',
     {
       secret: true,
       item: /^\S{16,}$/,
