@@ -5,7 +5,7 @@ import { PURPOSE, startEmbeddedServer } from './server';
 function parsePort(text: string): number {
   const port = Number(text);
   if (!Number.isInteger(port) || port < 0 || port > 65_535)
-    throw new InvalidArgumentError('a number from 0 to 65535');
+    throw new InvalidArgumentError('expected a number from 0 to 65535');
   return port;
 }
 
@@ -29,7 +29,8 @@ async function main(): Promise<void> {
     .parse();
   const { port } = program.opts<{ port: number }>();
   const server = await start(port);
-  console.log(`MONGODB_URI=${server.uri}`);
+  // With a database's name, so that it can be pasted into .env as it is.
+  console.log(`MONGODB_URI=${server.uri.replace('/?', '/sorolane?')}`);
   const stop = (): void => {
     void server.close().then(() => process.exit(0));
   };

@@ -64,7 +64,22 @@ const printFacts = (facts: SimnetFacts): void => {
     ...facts.fundedSecrets.map((secret, index): [string, string] => [`Funded secret ${index}`, secret]),
   ];
   for (const [name, value] of lines) console.log(`  ${name.padEnd(24)}${value}`);
+  console.log('\nFor .env, beside MONGODB_URI and API_KEYS:\n');
+  for (const [name, value] of environmentOf(facts)) console.log(`${name}=${value}`);
 };
+
+/** What a process of the house needs to work on this network. */
+const environmentOf = (facts: SimnetFacts): [string, string][] => [
+  ['STELLAR_NETWORK_PASSPHRASE', facts.networkPassphrase],
+  ['SOROBAN_RPC_URLS', facts.rpcUrls.join(',')],
+  ['STELLAR_ORACLE_SECRET_KEY', facts.oracleSecret],
+  ['STELLAR_REGISTRY_CONTRACT_ID', facts.contracts.registry],
+  ['STELLAR_ORACLE_CONTRACT_ID', facts.contracts.oracle],
+  ['STELLAR_PROVENANCE_CONTRACT_ID', facts.contracts.provenance],
+  ['RAFFLE_CONTRACT_ID', facts.contracts.raffle],
+  ['ORACLE_CODE_MEASUREMENT_HASH', facts.teeHash],
+  ['PINATA_GATEWAY_URL', facts.ipfsUrl],
+];
 
 /** Resolves on the first SIGINT or SIGTERM. */
 const stopSignal = (): Promise<void> =>
@@ -121,6 +136,8 @@ program
   .action((options: CliOptions) => run(options))
   .parseAsync()
   .catch((error: unknown) => {
-    console.error(error instanceof Error ? error.message : String(error));
+    const inUse = error instanceof Error && 'code' in error && error.code === 'EADDRINUSE';
+    const message = error instanceof Error ? error.message : String(error);
+    console.error(inUse ? `${message}; give a different row of ports with --port.` : message);
     process.exitCode = 1;
   });

@@ -36,6 +36,7 @@ describe('the command', () => {
       firstMatch(child.stderr, /nothing on disk.*for tests and trial/),
     ]);
     expect(warning).toBeTruthy();
+    expect(new URL(uri).pathname).toBe('/sorolane');
     const client = await new MongoClient(uri).connect();
     await client.db('cli').collection('things').insertOne({ n: 1 });
     expect(await client.db('cli').collection('things').countDocuments({ n: 1 })).toBe(1);

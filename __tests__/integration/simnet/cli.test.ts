@@ -1,8 +1,10 @@
 import type { ChildProcess } from 'node:child_process';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { createServer, type AddressInfo } from 'node:net';
 import { createInterface } from 'node:readline';
 import { rpc } from '@stellar/stellar-sdk';
+import { readConfig } from '../../../src/platform/config';
 import type { SimnetFacts } from '../../../src/simnet';
 
 describe('the simulated network as a process of its own', () => {
@@ -40,6 +42,30 @@ describe('the simulated network as a process of its own', () => {
     const exited = once(child, 'exit');
     child.kill('SIGINT');
     expect(await exited).toEqual([0, null]);
+  });
+
+  it('prints all that .env needs beside database and keys', async () => {
+    const child = simnet('--port', '0');
+    const pasted: Record<string, string> = {};
+    for await (const line of createInterface(child.stdout)) {
+      const [, name, value] = /^([A-Z_]+)=(.+)$/.exec(line) ?? [];
+      if (name !== undefined && value !== undefined) pasted[name] = value;
+      if (name === 'PINATA_GATEWAY_URL') break;
+    }
+    const own = { MONGODB_URI: 'mongodb://127.0.0.1:27017/sorolane', API_KEYS: 'key-for-tests-0123456789' };
+    expect(readConfig({ ...pasted, ...own })).toMatchObject({ kind: 'valid' });
+  });
+
+  it('says how to go on when a port is taken', async () => {
+    const taken = createServer().listen(0, '127.0.0.1');
+    await once(taken, 'listening');
+    const child = simnet('--port', String((taken.address() as AddressInfo).port));
+    let complaint = '';
+    child.stderr.on('data', (chunk: Buffer) => (complaint += chunk.toString()));
+    const [code] = (await once(child, 'close')) as [number];
+    taken.close();
+    expect(code).toBe(1);
+    expect(complaint).toContain('--port');
   });
 
   it('refuses a fault plan that it cannot read, and says why', async () => {
