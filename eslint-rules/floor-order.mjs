@@ -41,18 +41,22 @@ export const floorOrder = {
         .split(path.sep)
         .join('/');
       const targetRoom = target.split('/')[0];
-      const targetName = floorOf(targetRoom) === undefined && floorOf(`${targetRoom}.ts`) ? `${targetRoom}.ts` : targetRoom;
+      const targetName =
+        floorOf(targetRoom) === undefined && floorOf(`${targetRoom}.ts`) ? `${targetRoom}.ts` : targetRoom;
       if (targetName === room) return;
       const report = (reason) => context.report({ node, message: `${file} imports ${target}: ${reason}` });
 
       if (standIns.has(targetName)) {
-        if (!mayImportStandIns(file)) report('the stand-ins are for the demo, the database picker and tests only');
+        if (!mayImportStandIns(file))
+          report('the stand-ins are for the demo, the database picker and tests only');
         return;
       }
       const from = standIns.has(room) ? 2 : floorOf(room);
       const to = floorOf(targetName);
-      if (from === undefined || to === undefined) report('it is on no floor of the house (eslint-rules/floor-order.mjs)');
-      else if (to > from) report(`imports only go down, and ${targetName} is on floor ${to}, above floor ${from}`);
+      if (from === undefined || to === undefined)
+        report('it is on no floor of the house (eslint-rules/floor-order.mjs)');
+      else if (to > from)
+        report(`imports only go down, and ${targetName} is on floor ${to}, above floor ${from}`);
       else if (to === from && from !== 8) report('rooms on one floor know nothing of each other');
     };
     return {

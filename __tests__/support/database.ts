@@ -12,7 +12,8 @@ export interface TestDatabase {
 /** The server that global setup picked for this run. */
 export function testServerUri(): string {
   const uri = process.env['TEST_MONGODB_URI'];
-  if (uri === undefined) throw new Error('TEST_MONGODB_URI is unset: Jest global setup has not picked a database');
+  if (uri === undefined)
+    throw new Error('TEST_MONGODB_URI is unset: Jest global setup has not picked a database');
   return uri;
 }
 
@@ -21,7 +22,9 @@ export async function openTestDatabase(): Promise<TestDatabase> {
   const url = new URL(testServerUri());
   url.pathname = `/test_${process.pid}_${randomBytes(5).toString('hex')}`;
   const uri = url.toString();
-  const connection = await mongoose.createConnection(uri, { autoIndex: false, autoCreate: false }).asPromise();
+  const connection = await mongoose
+    .createConnection(uri, { autoIndex: false, autoCreate: false })
+    .asPromise();
   return {
     uri,
     connection,

@@ -5,7 +5,9 @@ const root = path.join(__dirname, '../..');
 
 /** Messages of the floor rule for a file of that name with that import; the file need not exist. */
 async function floorProblems(file: string, specifier: string): Promise<string[]> {
-  const { floorOrder } = (await import(path.join(root, 'eslint-rules/floor-order.mjs'))) as { floorOrder: unknown };
+  const { floorOrder } = (await import(path.join(root, 'eslint-rules/floor-order.mjs'))) as {
+    floorOrder: unknown;
+  };
   const eslint = new ESLint({
     cwd: root,
     overrideConfigFile: true,
@@ -17,7 +19,9 @@ async function floorProblems(file: string, specifier: string): Promise<string[]>
       } as never,
     ],
   });
-  const [result] = await eslint.lintText(`import '${specifier}';\n`, { filePath: path.join(root, 'src', file) });
+  const [result] = await eslint.lintText(`import '${specifier}';\n`, {
+    filePath: path.join(root, 'src', file),
+  });
   return result!.messages.map(({ message }) => message);
 }
 
