@@ -25,6 +25,13 @@ export function commitmentOf({ secret, nonce }: CommitmentOpening): Buffer {
   return createHash('sha256').update(secret).update(nonce).digest();
 }
 
+/** The seed that an opening gives: SHA-256 over secret, nonce and the raffle's number as four big-endian bytes. */
+export function revealedSeed({ secret, nonce }: CommitmentOpening, raffleId: number): Buffer {
+  const number = Buffer.alloc(4);
+  number.writeUInt32BE(raffleId);
+  return createHash('sha256').update(secret).update(nonce).update(number).digest();
+}
+
 export function opens(commitment: Uint8Array, opening: CommitmentOpening): boolean {
   const expected = commitmentOf(opening);
   return commitment.length === expected.length && timingSafeEqual(commitment, expected);

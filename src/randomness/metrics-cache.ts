@@ -12,13 +12,16 @@ export interface MetricsCacheOptions {
   logger: Logger;
 }
 
+/** Whoever polls the figures must not keep the database counting: it rests so many times as long as a count took. */
+const REST_PER_COUNT = 20;
+
 /**
  * Counting a million jobs takes an index scan of a second or so; asking for the figures must not. One count runs at a
  * time however many ask, and what is at hand is given out meanwhile.
  */
 export class MetricsCache {
   readonly #options: MetricsCacheOptions;
-  #counted: { counts: JobCounts; atMs: number } | undefined;
+  #counted: { counts: JobCounts; atMs: number; tookMs: number } | undefined;
   #running: Promise<JobCounts> | undefined;
 
   constructor(options: MetricsCacheOptions) {
@@ -31,9 +34,11 @@ export class MetricsCache {
 
   async counts(): Promise<JobCounts> {
     const { freshMs, staleMs, clock, logger } = this.#options;
-    const ageMs = this.#counted === undefined ? Infinity : clock.monotonicMs() - this.#counted.atMs;
-    if (this.#counted === undefined || ageMs > staleMs) return this.refresh();
-    if (ageMs > freshMs) {
+    if (this.#counted === undefined) return this.refresh();
+    const ageMs = clock.monotonicMs() - this.#counted.atMs;
+    const restMs = this.#counted.tookMs * REST_PER_COUNT;
+    if (ageMs > Math.max(staleMs, 2 * restMs)) return this.refresh();
+    if (ageMs > Math.max(freshMs, restMs)) {
       this.refresh().catch((error: unknown) =>
         logger.warn({ err: error }, 'the figures of the randomness queue could not be refreshed'),
       );
@@ -50,7 +55,7 @@ export class MetricsCache {
   async #count(): Promise<JobCounts> {
     const atMs = this.#options.clock.monotonicMs();
     const counts = await this.#options.count();
-    this.#counted = { counts, atMs };
+    this.#counted = { counts, atMs, tookMs: this.#options.clock.monotonicMs() - atMs };
     return counts;
   }
 }

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { rawPublicKey, type Signer } from '../stellar/keys';
+import { type CommitmentOpening, revealedSeed } from './commit-reveal';
 import type { OracleKeyring } from './oracle-keyring';
 import type { RandomnessJob, StoredRandomness } from './randomness-job.model';
 import { type MessageVersion, randomnessMessage, type RandomnessSubject } from './randomness-message';
@@ -7,7 +8,7 @@ import {
   computePrng,
   computeVrf,
   PROOF_BYTES,
-  type RandomnessMethod,
+  type SeedMethod,
   SEED_BYTES,
   verifyPrng,
   verifyVrf,
@@ -34,7 +35,7 @@ export interface RandomnessClaim {
 }
 
 export type RandomnessVerdict =
-  { valid: true; method: RandomnessMethod; messageVersion: MessageVersion; seed: string } | { valid: false };
+  { valid: true; method: SeedMethod; messageVersion: MessageVersion; seed: string } | { valid: false };
 
 type JobFacts = Pick<RandomnessJob, 'contractId' | 'contractRequestId' | 'raffleId' | 'oracleKey'>;
 
@@ -47,7 +48,7 @@ export class RandomnessGenerator {
   }
 
   /** A prize that nobody could tell may be a large one. */
-  methodFor(prizeXlm: number | null): RandomnessMethod {
+  methodFor(prizeXlm: number | null): SeedMethod {
     return prizeXlm === null || prizeXlm >= this.#options.vrfThresholdXlm ? 'VRF' : 'PRNG';
   }
 
@@ -56,7 +57,7 @@ export class RandomnessGenerator {
   }
 
   /** The same job, key and method always give the same randomness. */
-  async generate(job: JobFacts, method: RandomnessMethod): Promise<StoredRandomness> {
+  async generate(job: JobFacts, method: SeedMethod): Promise<StoredRandomness> {
     const { keyring, messageVersion } = this.#options;
     const signer = this.signerFor(job);
     const message = randomnessMessage(
@@ -73,6 +74,17 @@ export class RandomnessGenerator {
       seed: seed.toString('hex'),
       proof: proof.toString('hex'),
       oracleKey: signer.publicKey,
+    };
+  }
+
+  /** Opens what was committed to when the raffle was created. */
+  reveal(job: JobFacts, { secret, nonce }: CommitmentOpening, raffleId: number): StoredRandomness {
+    return {
+      method: 'COMMIT_REVEAL',
+      messageVersion: this.#options.messageVersion,
+      seed: revealedSeed({ secret, nonce }, raffleId).toString('hex'),
+      proof: Buffer.concat([secret, nonce]).toString('hex'),
+      oracleKey: this.signerFor(job).publicKey,
     };
   }
 

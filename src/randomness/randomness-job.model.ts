@@ -13,7 +13,7 @@ export interface StoredRandomness {
   messageVersion: MessageVersion;
   /** 64 hex digits. */
   seed: string;
-  /** 128 hex digits. */
+  /** 128 hex digits; of a revealed commitment 96, its secret and nonce. */
   proof: string;
   /** G… of the key that made it. */
   oracleKey: string;

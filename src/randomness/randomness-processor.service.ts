@@ -10,6 +10,8 @@ import type {
 } from '../stellar/submission';
 import type { JobContext, JobOutcome } from '../worker/job-handler';
 import type { AuditTrail } from './audit-trail';
+import type { CommitmentOpening } from './commit-reveal';
+import type { Commitments } from './commitments.repository';
 import {
   meaningOfRefusal,
   raffleOverCodes,
@@ -37,6 +39,7 @@ export interface ProcessorDeps {
   slots: ProcessingSlots;
   generator: RandomnessGenerator;
   contract: RaffleContract;
+  commitments: Commitments;
   submitter: TransactionSubmitter;
   audit: AuditTrail;
   /** Sequence of the newest closed ledger. */
@@ -142,8 +145,7 @@ export class RandomnessProcessorService {
         const raffle = await this.#lookAtRaffle(held, signal);
         if (raffle.kind === 'end') return raffle;
         if (held.job.randomness !== null) return goOn;
-        const method = this.#deps.generator.methodFor(raffle.view.prizeXlm ?? held.job.prizeXlm);
-        const randomness = await unlessAborted(this.#deps.generator.generate(held.job, method), signal);
+        const randomness = await unlessAborted(this.#makeRandomness(held.job, raffle.view), signal);
         await this.#endings.auditCommitment(held.job, randomness);
         const written = await this.#deps.states.takeSteps(
           held,
@@ -153,6 +155,23 @@ export class RandomnessProcessorService {
         return written.kind === 'lease_lost' ? leaseLost : goOn;
       },
     );
+  }
+
+  /** A commitment that the raffle holds is opened; it would be worth nothing if we could still choose another seed. */
+  async #makeRandomness(job: RandomnessJob, view: RaffleView): Promise<StoredRandomness> {
+    const { generator } = this.#deps;
+    const opening = await this.#heldOpening(job, view);
+    if (opening !== null) return generator.reveal(job, opening.opening, opening.raffleId);
+    return generator.generate(job, generator.methodFor(view.prizeXlm ?? job.prizeXlm));
+  }
+
+  async #heldOpening(
+    { contractId, raffleId }: RandomnessJob,
+    { commitment }: Pick<RaffleView, 'commitment'>,
+  ): Promise<{ opening: CommitmentOpening; raffleId: number } | null> {
+    if (commitment === null || raffleId === null) return null;
+    const opening = await this.#deps.commitments.find(contractId, raffleId);
+    return opening?.commitment === commitment ? { opening, raffleId } : null;
   }
 
   /**
@@ -203,12 +222,19 @@ export class RandomnessProcessorService {
     view: Pick<RaffleView, 'deliveredSeed'>,
   ): Promise<StoredRandomness | null> {
     if (view.deliveredSeed === null) return null;
-    const { generator, contract } = this.#deps;
-    const candidates =
-      job.randomness === null
-        ? await Promise.all([generator.generate(job, 'VRF'), generator.generate(job, 'PRNG')])
-        : [job.randomness];
+    const { contract } = this.#deps;
+    const candidates = job.randomness === null ? await this.#candidates(job) : [job.randomness];
     return candidates.find((made) => contract.seedOnChain(made) === view.deliveredSeed) ?? null;
+  }
+
+  /** All that this job could have made, before it was a different process that made it. */
+  async #candidates(job: RandomnessJob): Promise<StoredRandomness[]> {
+    const { generator, commitments } = this.#deps;
+    const made = await Promise.all([generator.generate(job, 'VRF'), generator.generate(job, 'PRNG')]);
+    const opening = job.raffleId === null ? null : await commitments.find(job.contractId, job.raffleId);
+    return opening === null || job.raffleId === null
+      ? made
+      : [...made, generator.reveal(job, opening, job.raffleId)];
   }
 
   async #enterGenerating(held: HeldJob): Promise<PhaseResult> {

@@ -15,10 +15,12 @@ import type { ContractReader, TransactionSubmitter } from '../stellar/submission
 import type { JobHandler } from '../worker/job-handler';
 import { type WorkSource, workSource } from '../worker/work-source';
 import { AuditTrail } from './audit-trail';
+import { Commitments } from './commitments.repository';
 import { ProvideRandomnessContract } from './contracts/provide-randomness.contract';
 import type { RaffleContract } from './contracts/raffle-contract';
 import { ReceiveRandomnessContract } from './contracts/receive-randomness.contract';
 import { DeadJobs } from './dead-jobs';
+import { raffleCreatedHandler } from './events/raffle-created.handler';
 import { randomnessReceivedHandler } from './events/randomness-received.handler';
 import { randomnessRequestedHandler } from './events/randomness-requested.handler';
 import { GlobalSlots } from './global-slots';
@@ -147,15 +149,18 @@ export function createRandomnessPipeline(deps: RandomnessPipelineDeps): Randomne
     messageVersion: Number(settings.ORACLE_MESSAGE_VERSION) as MessageVersion,
     vrfThresholdXlm: settings.VRF_THRESHOLD_XLM,
   });
-  const contract: RaffleContract =
+  const byNumber =
     settings.RAFFLE_CONTRACT_INTERFACE === 'receive_randomness'
       ? new ReceiveRandomnessContract(reader)
-      : new ProvideRandomnessContract(reader);
+      : null;
+  const contract: RaffleContract = byNumber ?? new ProvideRandomnessContract(reader);
+  const commitments = new Commitments(connection);
   const processor = new RandomnessProcessorService({
     states,
     slots,
     generator,
     contract,
+    commitments,
     submitter,
     audit,
     latestLedger,
@@ -249,9 +254,28 @@ export function createRandomnessPipeline(deps: RandomnessPipelineDeps): Randomne
         clock,
         ...contracts,
       }),
+      ...(byNumber === null || settings.COMMIT_REVEAL_THRESHOLD_XLM === 0
+        ? []
+        : [
+            raffleCreatedHandler({
+              commitments,
+              contract: byNumber,
+              submitter,
+              topic: settings.RAFFLE_CREATED_TOPIC,
+              contracts: [contractId],
+              thresholdXlm: settings.COMMIT_REVEAL_THRESHOLD_XLM,
+              confirmationTimeoutMs: settings.QUEUE_CONFIRMATION_TIMEOUT_MS,
+              clock,
+            }),
+          ]),
     ],
     ensureIndexes: async () => {
-      await Promise.all([jobs.ensureIndexes(), audit.ensureIndexes(), globalSlots?.ensureSlots()]);
+      await Promise.all([
+        jobs.ensureIndexes(),
+        audit.ensureIndexes(),
+        commitments.ensureIndexes(),
+        globalSlots?.ensureSlots(),
+      ]);
     },
     stats: () => states.getMetrics(),
     startBackground: () => startUpkeep({ keyring, contract, contractId, metricsCache, globalSlots, logger }),

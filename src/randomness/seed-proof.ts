@@ -2,8 +2,10 @@ import { createHash, createHmac, timingSafeEqual } from 'node:crypto';
 import { verifySignature } from '../stellar/keys';
 import { taggedBytes } from './randomness-message';
 
-export const randomnessMethods = ['VRF', 'PRNG'] as const;
-export type RandomnessMethod = (typeof randomnessMethods)[number];
+/** Methods whose seed is the hash of a 64-byte proof. */
+export type SeedMethod = 'VRF' | 'PRNG';
+/** The third opens a commitment that was made before. */
+export type RandomnessMethod = SeedMethod | 'COMMIT_REVEAL';
 
 export const SEED_BYTES = 32;
 export const PROOF_BYTES = 64;

@@ -1,4 +1,8 @@
 import { createHash } from 'node:crypto';
+import type { ContractEvent } from '../../../src/ingestion/event-handler';
+import { silentLogger } from '../../../src/platform/logger';
+import { toVal } from '../../../src/simnet/scval';
+import { contractValue } from '../../../src/stellar/contract-value';
 import type { IntentId, SubmissionRequest } from '../../../src/stellar/submission';
 import { neverAborted, submit } from '../../support/stellar-fixture';
 import {
@@ -116,6 +120,50 @@ describe('receive_randomness', () => {
     expect(network.simnet.observer.stats().accepted).toBe(before);
   });
 
+  it('opens what it committed to when the raffle was created', async () => {
+    const committing = await network.openWorker({ randomness: { COMMIT_REVEAL_THRESHOLD_XLM: '1000' } });
+    const { actions, contracts } = network.simnet;
+    const prize = toVal.i128(2000n * 10_000_000n);
+    const { returned, txHash, ledger } = await actions.call(contracts.raffle, 'create_raffle', [prize]);
+    const raffleId = returned.u32();
+    const handler = committing.pipeline.eventHandlers.find(({ name }) => name === 'raffle-created')!;
+    const created = {
+      id: 'created',
+      contractId: contracts.raffle,
+      transactionHash: txHash,
+      ledger,
+      value: contractValue.struct({
+        raffle_id: contractValue.u32(raffleId),
+        prize_amount: contractValue.i128(2000n * 10_000_000n),
+      }),
+    } as unknown as ContractEvent;
+    const context = { signal: neverAborted(), logger: silentLogger(), attempt: 1, maxAttempts: 3 };
+    // Delivered twice, as after a crash: one opening, one commitment.
+    await handler.handle([created], context);
+    await handler.handle([created], context);
+    const { contract } = committing.pipeline;
+    const view = await contract.view(
+      { contractId: contracts.raffle, contractRequestId: '', raffleId },
+      neverAborted(),
+    );
+    expect(view.commitment).toMatch(/^[0-9a-f]{64}$/);
+
+    const drawn = await actions.call(contracts.raffle, 'trigger_draw', [
+      toVal.u32(raffleId),
+      toVal.bool(false),
+    ]);
+    const id = String(drawn.returned.u32());
+    await worker.pipeline.service.submit({ requestId: id, raffleId, source: 'event' });
+    const [job] = await untilAll(worker.pipeline, [id], 'confirmed');
+    const opened = Buffer.from(job!.randomness!.proof, 'hex');
+    expect(job!.randomness!.method).toBe('COMMIT_REVEAL');
+    expect(createHash('sha256').update(opened).digest('hex')).toBe(view.commitment);
+    expect(deliveriesOf(contracts.raffle).find((delivery) => delivery.raffleId === raffleId)).toMatchObject({
+      seed: job!.randomness!.seed,
+      txHash: job!.txHash,
+    });
+  });
+
   it('signs messages bound to network and contract when told to', async () => {
     const v2 = await network.openWorker({ randomness: { ORACLE_MESSAGE_VERSION: '2' } });
     const [drawn] = await network.simnet.actions.drawRaffles([{ prizeLumens: 900 }]);
@@ -191,7 +239,8 @@ describe('provide_randomness', () => {
   it('sends nothing after 200 ledgers, and the raffle falls back', async () => {
     const raffle = await drawn();
     network.simnet.closeLedgers(200);
-    const [job] = await untilAll(worker.pipeline, [await submitted(raffle)], 'failed');
+    const old = { ...raffle, ledger: raffle.ledger - 300 };
+    const [job] = await untilAll(worker.pipeline, [await submitted(old)], 'failed');
     expect(job!.errors.at(-1)).toMatchObject({ code: 'REQUEST_TOO_LATE' });
     await network.simnet.actions.triggerFallback(raffle.contractId, false);
     expect(deliveriesOf(raffle.contractId)).toEqual([]);

@@ -88,14 +88,15 @@ describe('the job state manager', () => {
         await own.submit(`r${raffle}`, raffle);
       }
       const { states } = own.pipeline;
-      expect(await states.getMetrics()).toMatchObject({ queuedCount: 7, pendingCount: 7, confirmedCount: 0 });
+      await until('the figures follow', async () => (await states.getMetrics()).queuedCount === 7);
+      expect(await states.getMetrics()).toMatchObject({ pendingCount: 7, confirmedCount: 0 });
       for (const id of ['r1', 'r2']) await own.tryOnce(id);
       const other = await own.openAnother();
-      expect(await other.states.getMetrics()).toMatchObject({
-        queuedCount: 5,
-        confirmedCount: 2,
-        pendingCount: 5,
-      });
+      await until(
+        'another process sees the same',
+        async () => (await other.states.getMetrics()).queuedCount === 5,
+      );
+      expect(await other.states.getMetrics()).toMatchObject({ confirmedCount: 2, pendingCount: 5 });
 
       const first = await states.getJobsByState('queued', { limit: 3 });
       const second = await states.getJobsByState('queued', { limit: 3, after: first.next! });

@@ -58,6 +58,7 @@ export class ProvideRandomnessContract implements RaffleContract {
     return {
       status,
       prizeXlm,
+      commitment: null,
       deliveredSeed: status === 'finalized' ? await this.#deliveredSeed(contractId, signal) : null,
     };
   }

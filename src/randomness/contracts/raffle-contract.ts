@@ -11,6 +11,8 @@ export interface RaffleView {
   prizeXlm: number | null;
   /** The seed it was given, in the form of {@link RaffleContract.seedOnChain}; null where it has none or doesn't tell. */
   deliveredSeed: string | null;
+  /** 64 hex digits; null where there is none, or the interface knows none. */
+  commitment: string | null;
 }
 
 /** How the contract's refusal of a delivery is to be read. */

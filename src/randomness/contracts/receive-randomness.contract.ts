@@ -2,6 +2,7 @@ import { PermanentError } from '../../platform/errors';
 import type { FieldProblem } from '../../platform/problem';
 import { contractValue, type ContractCall, type ContractValue } from '../../stellar/contract-value';
 import type { ContractReader } from '../../stellar/submission';
+import { COMMIT_SECRET_BYTES } from '../commit-reveal';
 import { stroopsToXlm } from '../priority';
 import type { StoredRandomness } from '../randomness-job.model';
 import { PROOF_BYTES, SEED_BYTES } from '../seed-proof';
@@ -37,23 +38,38 @@ export class ReceiveRandomnessContract implements RaffleContract {
     const status = name === null ? undefined : statuses[name.toUpperCase()];
     if (status === undefined) throw unexpected('get_raffle_data', 'no status that is known');
     const prize = wholeNumber(fields.get('prize_amount'));
-    const seed = fields.get('seed');
     return {
       status,
       prizeXlm: prize === null ? null : stroopsToXlm(prize),
-      deliveredSeed: seed?.type === 'bytes' ? Buffer.from(seed.value).toString('hex') : null,
+      deliveredSeed: hexOf(fields.get('seed')),
+      commitment: hexOf(fields.get('commitment')),
     };
   }
 
-  deliveryCall(job: RaffleJob, { seed, proof }: StoredRandomness): Promise<ContractCall> {
+  deliveryCall(job: RaffleJob, { method, seed, proof }: StoredRandomness): Promise<ContractCall> {
+    const proofBytes = Buffer.from(proof, 'hex');
     return Promise.resolve(
-      receiveRandomness(
-        job.contractId,
-        raffleArgument(job),
-        Buffer.from(seed, 'hex'),
-        Buffer.from(proof, 'hex'),
-      ),
+      method === 'COMMIT_REVEAL'
+        ? {
+            contractId: job.contractId,
+            functionName: 'reveal_randomness',
+            args: [
+              raffleArgument(job),
+              contractValue.bytes(proofBytes.subarray(0, COMMIT_SECRET_BYTES)),
+              contractValue.bytes(proofBytes.subarray(COMMIT_SECRET_BYTES)),
+            ],
+          }
+        : receiveRandomness(job.contractId, raffleArgument(job), Buffer.from(seed, 'hex'), proofBytes),
     );
+  }
+
+  /** @param commitment 64 hex digits */
+  commitCall(job: RaffleJob, commitment: string): ContractCall {
+    return {
+      contractId: job.contractId,
+      functionName: 'commit_randomness',
+      args: [raffleArgument(job), contractValue.bytes(Buffer.from(commitment, 'hex'))],
+    };
   }
 
   seedOnChain({ seed }: StoredRandomness): string {
@@ -81,6 +97,9 @@ const receiveRandomness = (
   functionName: 'receive_randomness',
   args: [raffleId, contractValue.bytes(seed), contractValue.bytes(proof)],
 });
+
+const hexOf = (value: ContractValue | undefined): string | null =>
+  value?.type === 'bytes' ? Buffer.from(value.value).toString('hex') : null;
 
 function raffleArgument({ raffleId }: RaffleJob): ContractValue {
   if (raffleId === null) throw new PermanentError('MALFORMED_REQUEST', 'this contract numbers its raffles');

@@ -47,6 +47,15 @@ export function readRandomnessRequested(event: ContractEvent): RandomnessRequest
   };
 }
 
+/** Null for an event of a version that isn't known here, or without a prize. @throws PermanentError MALFORMED_EVENT */
+export function readRaffleCreated(event: ContractEvent): { raffleId: number; prizeXlm: number } | null {
+  const { raffleId, isTooNew, field } = fieldsOf(event);
+  const prize = wholeNumber(field('prize_amount'));
+  if (isTooNew || prize === null) return null;
+  if (raffleId === null) throw malformed(event, 'it has no raffle_id');
+  return { raffleId, prizeXlm: stroopsToXlm(prize) };
+}
+
 /** @throws PermanentError MALFORMED_EVENT */
 export function readRandomnessReceived(event: ContractEvent): RandomnessReceived | null {
   const { requestId, raffleId, isTooNew, field } = fieldsOf(event);
