@@ -91,6 +91,8 @@ function olderThan(cursor: string): mongo.Filter<DeadLetteredRequest> {
   if (!/^\d{1,15}$/.test(time) || !Types.ObjectId.isValid(id)) return {};
   const deadLetteredAt = new Date(Number(time));
   return {
+    // Bounds the index scan, which the alternatives alone would not.
+    deadLetteredAt: { $lte: deadLetteredAt },
     $or: [
       { deadLetteredAt: { $lt: deadLetteredAt } },
       { deadLetteredAt, _id: { $lt: new Types.ObjectId(id) } },

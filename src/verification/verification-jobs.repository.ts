@@ -198,6 +198,8 @@ export class VerificationJobs {
     if (after !== undefined) {
       const [at, id] = after.split('-') as [string, string];
       const createdAt = new Date(Number(at));
+      // Of the two conditions this one bounds the index scan: without it, page n would read the n − 1 before it.
+      filter.createdAt = { $lte: createdAt };
       filter.$or = [{ createdAt: { $lt: createdAt } }, { createdAt, _id: { $lt: new Types.ObjectId(id) } }];
     }
     const jobs = await this.#collection

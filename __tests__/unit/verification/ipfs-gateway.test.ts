@@ -48,11 +48,14 @@ describe('the IPFS gateway client', () => {
     expect(describeFailure(failure).retryable).toBe(retryable);
   });
 
-  it('respects Retry-After', async () => {
+  it.each([
+    ['7', 7000],
+    ['999999', 3_600_000],
+  ])('respects a Retry-After of %s s, for an hour at most', async (seconds, expectedMs) => {
     const cid = await stub.put('later');
-    stub.script(cid, status(429, { 'retry-after': '7' }));
+    stub.script(cid, status(429, { 'retry-after': seconds }));
     const failure = await failureOf(cid);
-    expect(failure instanceof TransientError && failure.retryAfterMs).toBe(7000);
+    expect(failure instanceof TransientError && failure.retryAfterMs).toBe(expectedMs);
   });
 
   const announced: Answer = (_request, response) =>

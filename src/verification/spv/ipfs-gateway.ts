@@ -158,9 +158,13 @@ async function digestBody(
   return { sha256: hash.digest('hex'), sizeBytes };
 }
 
+/** A gateway that asks for more would put a request out of sight; it is asked again after an hour. */
+const MAX_RETRY_AFTER_MS = 3_600_000;
+
 /** Only the form in seconds: a date would be judged by a clock that isn't ours. */
 function retryAfter(header: string | null): { retryAfterMs?: number } {
-  return header !== null && /^\d{1,6}$/.test(header) ? { retryAfterMs: Number(header) * 1000 } : {};
+  if (header === null || !/^\d{1,9}$/.test(header)) return {};
+  return { retryAfterMs: Math.min(Number(header) * 1000, MAX_RETRY_AFTER_MS) };
 }
 
 const tooLarge = (contentId: ContentId, maxBytes: number): PermanentError =>
