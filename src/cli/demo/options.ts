@@ -17,6 +17,8 @@ export interface DemoOptions {
   timeoutS: number;
 }
 
+const DEFAULT_REJECT = 2;
+
 function whole(min: number, max: number): (text: string) => number {
   return (text) => {
     const value = Number(text);
@@ -36,7 +38,7 @@ function rate(text: string): number {
 export function parseDemoOptions(argv: readonly string[]): DemoOptions {
   const command = new Command('demo')
     .description(
-      'Starts a database, a simulated Soroban network with an IPFS gateway, an API and worker processes, sends requests through\n' +
+      'Starts a database, a simulated Soroban network with an IPFS gateway, an API and worker processes, sends requests through ' +
         'the whole line and tells what came of them. Stays up until Ctrl-C, unless --once.',
     )
     .option(
@@ -47,9 +49,8 @@ export function parseDemoOptions(argv: readonly string[]): DemoOptions {
     )
     .option(
       '--reject <n>',
-      'how many of them have media that do not match their manifest',
+      'how many of them have media that do not match their manifest (default: 2; 0 where there are only one or two)',
       whole(0, 100_000),
-      2,
     )
     .option('--raffles <n>', 'raffles that ask for randomness beside them', whole(0, 100_000), 0)
     .option(
@@ -92,8 +93,8 @@ export function parseDemoOptions(argv: readonly string[]): DemoOptions {
         '\nExit codes: 0 all well, 1 something was lost, doubled, stuck or failed to start.',
     )
     .showHelpAfterError('(--help explains each option)');
-  const options = command.parse(argv).opts<DemoOptions>();
-  if (options.reject > options.requests)
-    command.error(`error: --reject ${options.reject} is more than --requests ${options.requests}`);
-  return options;
+  const options = command.parse(argv).opts<Omit<DemoOptions, 'reject'> & { reject?: number }>();
+  const { requests, reject = requests > DEFAULT_REJECT ? DEFAULT_REJECT : 0 } = options;
+  if (reject > requests) command.error(`error: --reject ${reject} is more than --requests ${requests}`);
+  return { ...options, reject };
 }

@@ -46,12 +46,16 @@ export async function watch(watched: Watch): Promise<Watched> {
         (options.spike === 0 ? '' : `  spike ${spikeHandled}/${options.spike}, ${buffer.waiting} wait`),
     );
     const done = census.stuck === 0 && spikeHandled === options.spike;
-    if (done || interrupted.aborted || seconds() > options.timeoutS) return { census, spikeHandled };
+    if (done || interrupted.aborted || seconds() > options.timeoutS) {
+      if (toKill) say('          nobody was killed: the work was over before a quarter of it was seen done');
+      return { census, spikeHandled };
+    }
     if (toKill && census.minted + census.rafflesDelivered >= (valid + options.raffles) * KILL_AT_SHARE) {
       toKill = false;
       const { killed, started } = await crew.killOne();
       say(
-        `          killed ${killed.name} (pid ${killed.pid}) with SIGKILL; ${started.name} takes its place`,
+        `          killed ${killed.name} (pid ${killed.pid}) with SIGKILL; ${started.name} takes its place.\n` +
+          '          What it held is taken over when its leases run out.',
       );
     }
     const dead = crew.casualty();
