@@ -27,7 +27,12 @@ export function rescueCommand(): Command {
     .option('--reason <text>', 'why')
     .option('--execute', 'do it, rather than say what would be done')
     .addHelpText('after', exitCodeHelp)
+    // A mistyped command would otherwise be reported as one argument too many.
+    .allowExcessArguments()
     .action(async (options: GlobalOptions & Partial<MutationOptions> & { requestId?: string }) => {
+      const [unknown] = program.args;
+      if (unknown !== undefined)
+        return program.error(`error: unknown command '${unknown}' (--help lists them)`);
       const { requestId, operator, reason, execute = false } = options;
       if (requestId === undefined) return program.help({ error: true });
       // A preview changes nothing, so it needs nobody to answer for it.

@@ -21,11 +21,13 @@ export function stats(queue: EventQueue): Answer {
     lines: [
       ...facts({ ...counts, gaps }),
       '',
+      'Handlers with open deliveries:',
       ...table(
         handlers.map((row) => ({ ...row })),
         ['handler', 'ready', 'waiting', 'leased', 'dead'],
       ),
       '',
+      'Contracts:',
       ...table(
         Object.entries(positions).map(([contract, { cursor, startLedger }]) => ({
           contract,
