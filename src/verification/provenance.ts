@@ -58,7 +58,7 @@ export class Provenance {
     return {
       ours,
       returnValue: contractValue.u64(certificateId),
-      summary: `certificate ${certificateId} of this manifest is ${ours ? 'ours' : `another's (${details.owner})`}`,
+      summary: `certificate ${certificateId} of this manifest is ${ours ? 'ours' : `another request's (owner ${details.owner})`}`,
     };
   }
 
