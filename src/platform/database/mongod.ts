@@ -74,13 +74,9 @@ async function download(version: string, { downloadTimeoutMs, say }: MongodSearc
     return { kind: 'missing', reason: `its download did not end within ${limit}` };
   return {
     kind: 'missing',
-    reason: `its download failed (${firstLine(complaint) || `exit code ${exitCode}`})`,
+    reason: `its download failed (${oneLine(complaint) || `exit code ${exitCode}`})`,
   };
 }
 
-const firstLine = (text: string): string =>
-  text
-    .split('\n')
-    .find((line) => line.trim() !== '')
-    ?.trim()
-    .slice(0, 200) ?? '';
+/** The downloader puts the cause on the lines behind the first. */
+const oneLine = (text: string): string => text.replace(/\s+/g, ' ').trim().slice(0, 300);
