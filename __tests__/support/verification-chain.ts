@@ -53,6 +53,8 @@ export class FakeChain implements TransactionSubmitter, ContractReader {
     }
     const evidence = await request.findEvidence(signal);
     if (evidence !== null) return { kind: 'already_done', evidence };
+    // Asking took its time: as in the real one, nothing is signed for a holder that was overtaken meanwhile.
+    if ((this.submissions.get(request.intent)?.epoch ?? 0) > request.epoch) return { kind: 'superseded' };
     const hash = createHash('sha256')
       .update(`${request.intent}:${this.signed.length}`)
       .digest('hex') as TransactionHash;

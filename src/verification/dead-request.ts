@@ -1,7 +1,8 @@
+import type { Clock } from '../platform/clock';
 import { TransientError } from '../platform/errors';
 import type { DeadLetterSubject } from '../queue/dead-letter.model';
 import type { PayloadPatch } from '../queue/worker-queue';
-import type { TransactionHash, TransactionSubmitter } from '../stellar/submission';
+import type { Evidence, TransactionHash, TransactionSubmitter } from '../stellar/submission';
 import { attestedFields } from './attested-fields';
 import { mintSubmission } from './mint-submission';
 import { certificateIdOf, type Provenance } from './provenance';
@@ -21,6 +22,7 @@ export const describeDeadRequest = (request: StoredVerificationRequest): DeadLet
 
 export interface DeadRequestDeps {
   jobs: VerificationJobs;
+  clock: Clock;
   submitter: TransactionSubmitter;
   provenance: Provenance;
 }
@@ -32,6 +34,11 @@ interface Minted {
 
 /** A transaction that isn't decided by then is asked about again with the next pass. */
 const LOOK_TIMEOUT_MS = 2000;
+/**
+ * Far beyond any transaction's validity and any clock's error: what is not decided by then, no node remembers. The contract's
+ * own word has to do, or the dead letter would wait for ever for somebody to tell.
+ */
+const UNDECIDED_FOR_MS = 24 * 3_600_000;
 
 /**
  * Workers can die so often that a request is given up when it has its end already, or with its mint on the way. Neither the
@@ -86,23 +93,21 @@ function mintOf({ certificateId, stellarTransactionHash }: VerificationJob): Min
 
 async function findMint(
   request: StoredVerificationRequest,
-  { submitter, provenance }: DeadRequestDeps,
+  { submitter, provenance, clock }: DeadRequestDeps,
 ): Promise<Minted | null> {
-  if (request.transactionHash === null) return null;
-  const outcome = await submitter.confirm(mintSubmission(request, request.epoch, provenance), {
-    timeoutMs: LOOK_TIMEOUT_MS,
-    signal: AbortSignal.timeout(2 * LOOK_TIMEOUT_MS),
-  });
+  const { transactionHash } = request;
+  if (transactionHash === null) return null;
+  const submission = mintSubmission(request, request.epoch, provenance);
+  const signal = AbortSignal.timeout(2 * LOOK_TIMEOUT_MS);
+  const outcome = await submitter.confirm(submission, { timeoutMs: LOOK_TIMEOUT_MS, signal });
   switch (outcome.kind) {
     case 'success':
       return { certificateId: certificateIdOf(outcome.returnValue), transactionHash: outcome.hash };
     case 'already_done':
-      if (!outcome.evidence.ours) return null;
-      return {
-        certificateId: certificateIdOf(outcome.evidence.returnValue),
-        transactionHash: outcome.evidence.transactionHash ?? request.transactionHash,
-      };
+      return shownBy(outcome.evidence, transactionHash);
     case 'unknown':
+      if (clock.now() - (request.finishedAt ?? request.enqueuedAt).getTime() > UNDECIDED_FOR_MS)
+        return shownBy(await submission.findEvidence(signal), transactionHash);
       throw new TransientError(
         'MINT_UNDECIDED',
         'the mint of a request that was given up is still on its way',
@@ -112,6 +117,14 @@ async function findMint(
     case 'superseded':
       return null;
   }
+}
+
+function shownBy(evidence: Evidence | null, transactionHash: TransactionHash): Minted | null {
+  if (evidence?.ours !== true) return null;
+  return {
+    certificateId: certificateIdOf(evidence.returnValue),
+    transactionHash: evidence.transactionHash ?? transactionHash,
+  };
 }
 
 /** Moves the job there, unless it has come as far by itself or a later claim has it. */

@@ -1,7 +1,7 @@
 import type { WorkerQueue } from '../queue/worker-queue';
 import type { JobHandler } from '../worker/job-handler';
 import { attestContent, type AttestDeps } from './steps/attest.step';
-import { authorize, type AuthorizeDeps } from './steps/authorize.step';
+import type { AuthorizeDeps } from './steps/authorized-evidence';
 import { mint, type MintDeps } from './steps/mint.step';
 import { verifyContent, type VerifyContentDeps } from './steps/verify-content.step';
 import type { VerificationJobs } from './verification-jobs.repository';
@@ -25,8 +25,7 @@ export function verificationHandler(deps: VerificationHandlerDeps): JobHandler<V
       () => run.open(),
       () => verifyContent(run, deps.content),
       () => attestContent(run, deps.attestation),
-      () => authorize(run, deps.authorization),
-      () => mint(run, deps.mint),
+      () => mint(run, deps.mint, deps.authorization),
     ];
     for (const step of steps) {
       context.signal.throwIfAborted();

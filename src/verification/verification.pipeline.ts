@@ -113,7 +113,7 @@ export function createVerificationPipeline(deps: VerificationPipelineDeps): Veri
     queue,
     records: deadLetters,
     describe: describeDeadRequest,
-    findFinished: (request) => findEndOfDead(request, { jobs, submitter, provenance }),
+    findFinished: (request) => findEndOfDead(request, { jobs, submitter, provenance, clock }),
     onDead: (request) => failJobOfDead(request, { jobs }),
     logger,
   });

@@ -141,6 +141,28 @@ describe('a request that is given up', () => {
     expect(await recordOf(made.requestId)).not.toBeNull();
   });
 
+  it('is believed to have come to nothing once no node can remember its mint and the contract has no certificate', async () => {
+    const [lost, landed] = [await dieTwiceAfter('submitter.send'), await dieTwiceAfter('submitter.send')];
+    const { manifestHash, attestation, transactionHash } = await fixture.requestOf(landed.requestId);
+    fixture.chain.mint(fixture.requester, manifestHash!, attestation!.attestationHash, transactionHash!);
+    const confirm = jest
+      .spyOn(fixture.chain, 'confirm')
+      .mockImplementation(() => Promise.resolve({ kind: 'unknown', hash: transactionHash! }));
+    expect(await project()).toBe(0);
+
+    await fixture.database.connection
+      .collection('verificationRequestEvents')
+      .updateMany({ phase: 'dead' }, [
+        { $set: { finishedAt: { $subtract: ['$finishedAt', 25 * 3_600_000] } } },
+      ]);
+    expect(await project()).toBe(2);
+    confirm.mockRestore();
+    expect(await fixture.jobOf(lost.jobId)).toMatchObject({ status: 'failed', errorCode: 'WORKER_DIED' });
+    expect(await recordOf(lost.requestId)).not.toBeNull();
+    expect(await fixture.jobOf(landed.jobId)).toMatchObject({ status: 'completed' });
+    await toldAlike(landed.requestId, { status: 'completed', transactionHash });
+  });
+
   it('is minted once after all when it is replayed, under a new job', async () => {
     const made = await dieTwiceAfter('submitter.send');
     fixture.chain.scripted = ['expired'];

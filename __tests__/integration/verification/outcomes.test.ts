@@ -157,6 +157,38 @@ describe('how a try at a verification ends', () => {
     });
   });
 
+  it('asks for trust again before it rebuilds, within the try and in a later one', async () => {
+    for (const inLaterTry of [false, true]) {
+      const made = await fixture.submit();
+      const signed = fixture.chain.signed.length;
+      fixture.chain.scripted = [inLaterTry ? 'unknown' : 'expired'];
+      const confirm = jest.spyOn(fixture.chain, 'confirm').mockImplementationOnce((request) => {
+        fixture.chain.authorized.registry = false;
+        confirm.mockRestore();
+        return fixture.chain.confirm(request);
+      });
+      if (inLaterTry) {
+        expect(await runOnce(fixture)).toMatchObject({ kind: 'postponed' });
+        // As when the sweep of overdue transactions has settled it meanwhile.
+        const submission = [...fixture.chain.submissions].find(([intent]) =>
+          intent.endsWith(made.requestId),
+        )![1];
+        submission.outcome = { kind: 'expired', hash: submission.hash };
+      }
+      expect(await runOnce(fixture)).toMatchObject({
+        kind: 'dead',
+        failure: { code: 'ATTESTATION_NOT_AUTHORIZED' },
+      });
+      expect(fixture.chain.signed).toHaveLength(signed + 1);
+      fixture.chain.authorized.registry = true;
+      await fixture.pipeline.projector.projectPending();
+      expect(await fixture.jobOf(made.jobId)).toMatchObject({
+        status: 'failed',
+        errorCode: 'ATTESTATION_NOT_AUTHORIZED',
+      });
+    }
+  });
+
   it('stops rebuilding after three, as a failed try with nothing on its way', async () => {
     const made = await fixture.submit();
     fixture.chain.scripted = ['expired', 'expired', 'expired'];

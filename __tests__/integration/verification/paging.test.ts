@@ -1,5 +1,6 @@
 import { Keypair } from '@stellar/stellar-sdk';
-import mongoose, { mongo, type Connection } from 'mongoose';
+import type { mongo } from 'mongoose';
+import mongoose, { type Connection } from 'mongoose';
 import { silentLogger } from '../../../src/platform/logger';
 import { VerificationJobs } from '../../../src/verification/verification-jobs.repository';
 import { openTestDatabase, type TestDatabase } from '../../support/database';

@@ -2,6 +2,7 @@ import { OutcomeUnknownError, PermanentError, TransientError } from '../../platf
 import type { SubmissionOutcome, SubmissionRequest, TransactionSubmitter } from '../../stellar/submission';
 import { mintSubmission } from '../mint-submission';
 import { certificateIdOf, type Provenance } from '../provenance';
+import { type AuthorizeDeps, onlyWhileAuthorized } from './authorized-evidence';
 import { leaseLost, type StepResult, type VerificationRun } from '../verification-run';
 
 export interface MintDeps {
@@ -17,14 +18,18 @@ export interface MintDeps {
 const MAX_BUILDS = 3;
 
 /**
- * Prepare → hash onto the request → job to minting → send → confirm. Every part may be repeated after a crash: the
+ * Prepare (registry and provider precheck first) → hash onto the request → job to minting → send → confirm. Every part may be repeated after a crash: the
  * submitter answers `prepare` with what is on its way, and keeps one transaction per intent.
  */
-export async function mint(run: VerificationRun, deps: MintDeps): Promise<StepResult> {
+export async function mint(
+  run: VerificationRun,
+  deps: MintDeps,
+  authorization: AuthorizeDeps,
+): Promise<StepResult> {
   const request = mintSubmission(run.request, run.lease.epoch, deps.provenance);
   try {
     for (let build = 1; build <= MAX_BUILDS; build += 1) {
-      const outcome = await land(run, deps, request);
+      const outcome = await land(run, deps, request, authorization);
       if (outcome.kind === 'stop' || outcome.kind === 'next') return outcome;
       if (outcome.kind !== 'expired') return await conclude(run, deps, outcome);
       // Cleared, so that a failure from here on counts as one of nothing sent.
@@ -54,8 +59,10 @@ async function land(
   run: VerificationRun,
   deps: MintDeps,
   request: SubmissionRequest,
+  authorization: AuthorizeDeps,
 ): Promise<SubmissionOutcome | StepResult> {
-  const prepared = await deps.submitter.prepare(request, run.signal);
+  const authorized = onlyWhileAuthorized(request, run.request, authorization);
+  const prepared = await deps.submitter.prepare(authorized, run.signal);
   if (prepared.kind !== 'prepared') return prepared;
   if (run.request.transactionHash !== prepared.hash) {
     const recorded = await run.record({ transactionHash: prepared.hash });
