@@ -36,7 +36,7 @@ function plainly(issue: z.core.$ZodRawIssue): string | undefined {
     case 'too_big':
       return issue.origin === 'number' ? `expected ${issue.maximum} or less` : undefined;
     case 'unrecognized_keys':
-      return `there is no ${issue.keys.join(', ')}`;
+      return `unknown: ${issue.keys.join(', ')}`;
     default:
       return undefined;
   }
