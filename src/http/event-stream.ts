@@ -3,6 +3,7 @@ import type { Duplex } from 'node:stream';
 import { WebSocketServer } from 'ws';
 import { z } from 'zod';
 import { compileFilter, type EventFeed } from '../ingestion/event-feed';
+import { describeFailure } from '../platform/errors';
 import type { Logger } from '../platform/logger';
 import { makeKeyCheck } from './api-key';
 import { closeCodes, EventStreamClient } from './event-stream-client';
@@ -62,8 +63,18 @@ export function attachEventStream(server: Server, options: EventStreamOptions): 
   });
 
   const onUpgrade = (request: IncomingMessage, socket: Duplex, head: Buffer): void => {
-    const url = new URL(request.url ?? '/', 'http://localhost');
-    if (url.pathname !== settings.path) return;
+    // The HTTP server has let go of the socket: without a listener, a client that cuts it would end the process.
+    socket.on('error', (error) => logger.debug({ ...describeFailure(error) }, 'an upgrade was cut off'));
+    const url = parseTarget(request.url);
+    if (url === null) {
+      refuse(socket, '400 Bad Request');
+      return;
+    }
+    if (url.pathname !== settings.path) {
+      // Nobody else would answer, and a socket without an answer stays open for ever.
+      if (server.listenerCount('upgrade') === 1) refuse(socket, '404 Not Found');
+      return;
+    }
     if (!keysOf(request).some(isKnownKey)) {
       refuse(socket, '401 Unauthorized');
       return;
@@ -110,6 +121,11 @@ export function attachEventStream(server: Server, options: EventStreamOptions): 
       sockets.close();
     },
   };
+}
+
+/** Null for a request target that is no URL (`//`), which any client may send. */
+function parseTarget(target = '/'): URL | null {
+  return URL.canParse(target, 'http://localhost') ? new URL(target, 'http://localhost') : null;
 }
 
 function keysOf(request: IncomingMessage): string[] {
