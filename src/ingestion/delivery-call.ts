@@ -4,6 +4,7 @@ import { describeFailure, TimeoutError, TransientError, type Failure } from '../
 import type { Logger } from '../platform/logger';
 import type { Delivery, DeliveryBatch, DeliveryResult, Settlement } from './delivery';
 import type { ContractEvent, EventOutcome, EventOutcomes } from './event-handler';
+import { checkedOutcome } from './event-outcome.schema';
 import type { RegisteredHandler } from './handler-registry';
 
 export interface CallOptions {
@@ -42,7 +43,7 @@ export class DeliveryCall {
       const outcomes = await this.withTimeout(events);
       return this.batch.map((delivery, index) => ({
         delivery,
-        result: this.resultOf(delivery, outcomes?.get(events[index]?.id ?? '') ?? { kind: 'handled' }),
+        result: this.resultOf(delivery, outcomes?.get(events[index]?.id ?? '')),
       }));
     } catch (error) {
       const failure = describeFailure(error);
@@ -84,7 +85,14 @@ export class DeliveryCall {
     }
   }
 
-  private resultOf(delivery: Delivery, outcome: EventOutcome): DeliveryResult {
+  private resultOf(delivery: Delivery, told: unknown): DeliveryResult {
+    if (told === undefined) return { kind: 'done' };
+    let outcome: EventOutcome;
+    try {
+      outcome = checkedOutcome(told);
+    } catch (error) {
+      return this.failed(delivery, describeFailure(error));
+    }
     switch (outcome.kind) {
       case 'handled':
         return { kind: 'done' };

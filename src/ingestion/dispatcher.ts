@@ -56,8 +56,12 @@ export class Dispatcher {
     this.wakeUp.notify();
   }
 
-  /** Delivers until nothing is due and no call runs. Not beside a started loop. */
+  /** Delivers until nothing is due and no call runs. A started loop does that already, and goes on doing it. */
   async drain(): Promise<void> {
+    if (this.loop !== null) {
+      this.wake();
+      return;
+    }
     this.keepLeases();
     try {
       for (;;) {
@@ -114,6 +118,8 @@ export class Dispatcher {
     const flushed = this.flush();
     if (clock.monotonicMs() >= this.reclaimAtMs) {
       this.reclaimAtMs = clock.monotonicMs() + leaseMs / 4;
+      // Ours first: after a pause of the whole process (a suspended host) they look like those of a dead one.
+      this.renewLeases();
       queue.deliveries.reclaim();
     }
     queue.deliveries.promoteDue();

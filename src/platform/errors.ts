@@ -104,7 +104,17 @@ export function describeFailure(error: unknown): Failure {
 
 /** The Stellar SDK and others throw plain `{ code, message }` objects, which would otherwise read "[object Object]". */
 function messageOf(error: unknown): string {
-  if (typeof error === 'object' && error !== null && 'message' in error && typeof error.message === 'string')
-    return error.message;
-  return String(error);
+  try {
+    if (
+      typeof error === 'object' &&
+      error !== null &&
+      'message' in error &&
+      typeof error.message === 'string'
+    )
+      return error.message;
+    return String(error);
+  } catch {
+    // Thrown by code that isn't ours: even asking it for a text may throw, and whoever asks is handling an error already.
+    return 'something was thrown that has no text';
+  }
 }
