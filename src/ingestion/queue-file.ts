@@ -2,7 +2,7 @@ import Database from 'better-sqlite3';
 import { chmodSync, closeSync, existsSync, openSync, renameSync, rmSync } from 'node:fs';
 import { PermanentError } from '../platform/errors';
 import type { Logger } from '../platform/logger';
-import { QUEUE_SCHEMA, QUEUE_SCHEMA_VERSION } from './queue-schema';
+import { migrateQueueFile, recognizeQueueFile } from './queue-schema';
 
 export interface QueueFileOptions {
   path: string;
@@ -49,8 +49,8 @@ export function isCorrupt(error: unknown): boolean {
 /**
  * Opens the queue file, or makes it, readable by its owner only. A file that SQLite can't read is set aside under a
  * name that is logged, and an empty one takes its place: intake resumes from the shared checkpoint.
- * @throws PermanentError for a file of a later release, and for a missing one that must exist; SQLite's own error when
- * the path can't be opened.
+ * @throws PermanentError for a file of a later release, for a database of something else, and for a missing one that
+ * must exist; SQLite's own error when the path can't be opened.
  */
 export function openQueueFile(options: QueueFileOptions): QueueFile {
   const { path, logger, mustExist = false } = options;
@@ -77,9 +77,11 @@ export function deleteQueueFile(path: string): void {
 function open({ path, maxFileBytes, busyTimeoutMs, mustExist = false }: QueueFileOptions): Database.Database {
   // SQLite gives its side files the mode of the main one, so that one has to exist with it beforehand.
   closeSync(openSync(path, 'a', OWNER_ONLY));
-  chmodSync(path, OWNER_ONLY);
   const db = new Database(path, { timeout: busyTimeoutMs ?? DEFAULT_BUSY_TIMEOUT_MS });
   try {
+    // Before anything is written: a path that names another program's database by mistake must not cost it anything.
+    recognizeQueueFile(db, path);
+    for (const suffix of SIDE_FILES) if (existsSync(path + suffix)) chmodSync(path + suffix, OWNER_ONLY);
     db.pragma('auto_vacuum = INCREMENTAL');
     db.pragma('journal_mode = WAL');
     db.pragma('synchronous = NORMAL');
@@ -90,7 +92,7 @@ function open({ path, maxFileBytes, busyTimeoutMs, mustExist = false }: QueueFil
       const pageBytes = db.pragma('page_size', { simple: true }) as number;
       db.pragma(`max_page_count = ${Math.max(1, Math.floor(maxFileBytes / pageBytes))}`);
     }
-    db.transaction(() => migrate(db, path)).immediate();
+    db.transaction(() => migrateQueueFile(db)).immediate();
     return db;
   } catch (error) {
     db.close();
@@ -101,18 +103,6 @@ function open({ path, maxFileBytes, busyTimeoutMs, mustExist = false }: QueueFil
 function assertIntact(db: Database.Database): void {
   const verdict = db.pragma('quick_check(1)', { simple: true });
   if (verdict !== 'ok') throw new Database.SqliteError(String(verdict), 'SQLITE_CORRUPT');
-}
-
-function migrate(db: Database.Database, path: string): void {
-  const version = db.pragma('user_version', { simple: true }) as number;
-  if (version === QUEUE_SCHEMA_VERSION) return;
-  if (version !== 0) {
-    throw new PermanentError('EVENT_QUEUE_VERSION', `${path} was written by a later release`, {
-      details: { version, known: QUEUE_SCHEMA_VERSION },
-    });
-  }
-  db.exec(QUEUE_SCHEMA);
-  db.pragma(`user_version = ${QUEUE_SCHEMA_VERSION}`);
 }
 
 function setFileAside(path: string): string {

@@ -1,10 +1,17 @@
+import type Database from 'better-sqlite3';
+import { PermanentError } from '../platform/errors';
+
 /** Written to `user_version`; a file with a higher one was made by a later release and is refused. */
-export const QUEUE_SCHEMA_VERSION = 1;
+const SCHEMA_VERSION = 2;
+
+/** Written to `application_id` ("SoEQ"), by which a queue file is told from any other SQLite database. */
+const APPLICATION_ID = 0x536f4551;
 
 /**
  * `events` carries the specified columns. `phase` says the same as `status` in the coarse way the indexes need, so that
  * pending ↔ processing, which happens at every claim, touches no index.
  *
+ * - followed 1: a contract that was found at run time, and is read beside the configured ones
  * - phase 0: open (pending, processing)   1: processed   2: failed
  * - eventData: JSON text, or, once compressed, a raw-deflate blob
  *
@@ -13,12 +20,13 @@ export const QUEUE_SCHEMA_VERSION = 1;
  * `lane` is 0, or the contract for handlers that want order. A suspect was in hand when its process died, twice: it is
  * delivered with nothing else beside it, so that further deaths name the culprit.
  */
-export const QUEUE_SCHEMA = `
+const SCHEMA = `
 CREATE TABLE contracts (
   key         INTEGER PRIMARY KEY,
   contractId  TEXT NOT NULL UNIQUE,
   cursor      TEXT,
-  startLedger INTEGER
+  startLedger INTEGER,
+  followed    INTEGER NOT NULL DEFAULT 0
 );
 CREATE TABLE events (
   seq         INTEGER PRIMARY KEY,
@@ -85,3 +93,39 @@ CREATE TABLE counters (
 ) WITHOUT ROWID;
 INSERT INTO counters VALUES ('nextSeq', 1), ('routedThrough', 0);
 `;
+
+/** What brings a file of version n + 1 to the next; a new one gets {@link SCHEMA} as it is now. */
+const MIGRATIONS: readonly string[] = [
+  'ALTER TABLE contracts ADD COLUMN followed INTEGER NOT NULL DEFAULT 0',
+];
+
+const versionOf = (db: Database.Database): number => db.pragma('user_version', { simple: true }) as number;
+
+/**
+ * Reads, and changes nothing.
+ * @throws PermanentError EVENT_QUEUE_FOREIGN for a database of something else, EVENT_QUEUE_VERSION for a later release's.
+ */
+export function recognizeQueueFile(db: Database.Database, path: string): void {
+  const tables = db.prepare(`SELECT name FROM sqlite_master WHERE type = 'table'`).pluck().all();
+  const version = versionOf(db);
+  if (tables.length === 0 && version === 0) return;
+  const isMarked = db.pragma('application_id', { simple: true }) === APPLICATION_ID;
+  // Files of version 1 bear no mark.
+  if (!isMarked && !(version === 1 && tables.includes('deliveries'))) {
+    throw new PermanentError('EVENT_QUEUE_FOREIGN', `${path} is a database, but no event queue`);
+  }
+  if (version > SCHEMA_VERSION) {
+    throw new PermanentError('EVENT_QUEUE_VERSION', `${path} was written by a later release`, {
+      details: { version, known: SCHEMA_VERSION },
+    });
+  }
+}
+
+/** Makes the tables of a new file, and brings an older one up to date. To be called in a transaction. */
+export function migrateQueueFile(db: Database.Database): void {
+  const version = versionOf(db);
+  if (version === SCHEMA_VERSION) return;
+  for (const step of version === 0 ? [SCHEMA] : MIGRATIONS.slice(version - 1)) db.exec(step);
+  db.pragma(`application_id = ${APPLICATION_ID}`);
+  db.pragma(`user_version = ${SCHEMA_VERSION}`);
+}
