@@ -10,6 +10,8 @@ const IDLE_TIMEOUT_MS = 10 * 60 * 1000;
 /** The rest of a result, handed out batch by batch. */
 export class OpenCursor {
   usedAtMs = Date.now();
+  /** What it reads is gone. */
+  killed = false;
   #ahead: EncodedDocument | undefined;
   readonly #documents: Iterator<Document>;
 
@@ -73,7 +75,16 @@ export class CursorRegistry {
         `Requested getMore on namespace '${namespace}', but cursor belongs to a different namespace ${cursor.namespace}`,
       );
     }
+    if (cursor.killed) {
+      this.#cursors.delete(id);
+      throw new CommandError(175, `collection dropped. UUID of ${namespace} is no longer known`);
+    }
     return cursor;
+  }
+
+  /** The cursors over a collection that is no more, or over all of a database, end when they are asked for more. */
+  kill(gone: (namespace: string) => boolean): void {
+    for (const cursor of this.#cursors.values()) cursor.killed ||= gone(cursor.namespace);
   }
 
   close(id: bigint): boolean {

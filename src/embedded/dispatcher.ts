@@ -58,6 +58,7 @@ export class Dispatcher {
       const db = field(body, '$db');
       if (typeof db !== 'string' || db === '')
         throw new CommandError(40571, 'OP_MSG requests require a $db argument');
+      if (/[/\\. "$\0]/.test(db)) throw new CommandError(73, `Invalid database name: '${db}'`);
       requireServable(body);
       this.engine.commandCounts.set(name, (this.engine.commandCounts.get(name) ?? 0) + 1);
       const scope = Scope.of(body, new Date());

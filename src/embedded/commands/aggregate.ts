@@ -81,7 +81,7 @@ export function runAggregate(
 
 export const aggregate: Command = (request) => {
   const { body, db } = request;
-  if (!isDocument(body.cursor) && body.explain !== true) {
+  if (!isDocument(body.cursor)) {
     throw new CommandError(
       9,
       "The 'cursor' option is required, except for aggregate with the explain argument",

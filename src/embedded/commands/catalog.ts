@@ -82,11 +82,14 @@ export const drop: Command = (request) => {
   const nIndexesWas = found?.kind === 'collection' ? found.indexes.length : 0;
   // Since 7.0 dropping what isn't there is no error.
   request.engine.store.drop(namespace);
+  request.engine.cursors.kill((each) => each === namespaceOf(namespace));
   return found ? { nIndexesWas, ns: namespaceOf(namespace), ok: 1 } : { ok: 1 };
 };
 
-export const dropDatabase: Command = ({ engine, db }) =>
-  engine.store.dropDatabase(db) ? { dropped: db, ok: 1 } : { ok: 1 };
+export const dropDatabase: Command = ({ engine, db }) => {
+  engine.cursors.kill((each) => each.startsWith(`${db}.`));
+  return engine.store.dropDatabase(db) ? { dropped: db, ok: 1 } : { ok: 1 };
+};
 
 function describe(name: string, found: Collection | View): Document {
   if (found.kind === 'view') {

@@ -10,7 +10,7 @@ import { selectionOf } from '../query/selection';
 import { formatValue } from '../storage/format-value';
 import { namespaceOf } from '../storage/store';
 import { BracketEdge } from '../bson/ranks';
-import { runnerFor } from './aggregate';
+import { aggregate, runnerFor } from './aggregate';
 import { queryOf } from './find';
 import { findAndModifyQuery } from './find-and-modify';
 import type { Command, Reply, Request } from './request';
@@ -164,4 +164,15 @@ export const explain: Command = (request) => {
     };
   }
   return reply;
+};
+
+/** Clients of old ask an aggregation for its plan by an option of its own. */
+export const aggregateOrExplain: Command = (request) => {
+  const { explain: asked, ...inner } = request.body;
+  if (asked !== true) return aggregate(request);
+  return explain({
+    ...request,
+    name: 'explain',
+    body: { explain: inner, verbosity: 'queryPlanner' },
+  });
 };

@@ -1,6 +1,8 @@
 import { arch, platform } from 'node:os';
 import { CommandError } from '../errors';
+import { MAX_MESSAGE_BYTES } from '../wire/framing';
 import type { Command } from './request';
+import { MAX_BATCH_SIZE } from './writes';
 
 /** That of MongoDB 7.0. */
 const MAX_WIRE_VERSION = 21;
@@ -11,8 +13,8 @@ export const hello: Command = ({ name, scope, connectionId }) => ({
   ...(name === 'hello' ? { isWritablePrimary: true } : { ismaster: true }),
   helloOk: true,
   maxBsonObjectSize: 16 * 1024 * 1024,
-  maxMessageSizeBytes: 48_000_000,
-  maxWriteBatchSize: 100_000,
+  maxMessageSizeBytes: MAX_MESSAGE_BYTES,
+  maxWriteBatchSize: MAX_BATCH_SIZE,
   localTime: scope.now,
   logicalSessionTimeoutMinutes: 30,
   connectionId,

@@ -67,7 +67,9 @@ function indexesToDrop(
   if (!found)
     throw new CommandError(
       27,
-      `index not found with name [${typeof wanted === 'string' ? wanted : JSON.stringify(wanted)}]`,
+      typeof wanted === 'string'
+        ? `index not found with name [${wanted}]`
+        : `can't find index with key: ${formatValue(wanted)}`,
     );
   if (found.definition.name === '_id_') throw new CommandError(72, 'cannot drop _id index');
   return [found];

@@ -1,4 +1,3 @@
-import { aggregate } from './aggregate';
 import {
   collMod,
   create,
@@ -11,7 +10,7 @@ import {
 import { count, distinct } from './count';
 import { getMore, killCursors } from './cursors';
 import { remove } from './delete';
-import { explain } from './explain';
+import { aggregateOrExplain, explain } from './explain';
 import { find } from './find';
 import { findAndModify } from './find-and-modify';
 import {
@@ -55,7 +54,7 @@ export const COMMANDS: ReadonlyMap<string, Command> = new Map<string, Command>([
   ['update', update],
   ['delete', remove],
   ['findAndModify', findAndModify],
-  ['aggregate', aggregate],
+  ['aggregate', aggregateOrExplain],
   ['count', count],
   ['distinct', distinct],
   ['explain', explain],

@@ -39,7 +39,7 @@ export function namespaceIn({ db, name, body }: Request): Namespace {
   if (typeof collection !== 'string') {
     throw new CommandError(73, `collection name has invalid type ${typeof collection}`);
   }
-  if (collection === '' || collection.includes('\0')) {
+  if (collection === '' || collection.startsWith('.') || /[\0$]/.test(collection)) {
     throw new CommandError(73, `Invalid namespace specified '${db}.${collection}'`);
   }
   return { db, collection };

@@ -6,12 +6,13 @@ import type { Scope } from '../scope';
 import type { Collection } from '../storage/collection';
 import type { Namespace } from '../storage/store';
 import type { Updater } from '../update/updater';
-import { compileUpdate, documentToInsert, isReplacement } from '../update/updater';
+import { documentToInsert } from '../update/insertion';
+import { compileUpdate, isReplacement } from '../update/updater';
 import type { Command, Reply, Request } from './request';
-import { documentIn, documentsIn, flagIn, namespaceIn, valuesIn } from './request';
+import { documentIn, flagIn, namespaceIn, valuesIn } from './request';
 import { selectionOf } from '../query/selection';
 import { requireStorable } from '../storage/storable';
-import { runStatements, store, withWriteErrors } from './writes';
+import { runStatements, statementsIn, store, withWriteErrors } from './writes';
 
 const KNOWN_FIELDS = new Set([
   'q',
@@ -107,7 +108,7 @@ export const update: Command = (request) => {
   const namespace = namespaceIn(request);
   let [n, nModified] = [0, 0];
   const upserted: Document[] = [];
-  const statements = documentsIn(body, 'updates');
+  const statements = statementsIn(body, 'updates');
   // A server that doesn't know a field refuses the whole command before it carries out any of it.
   statements.forEach(requireKnownFields);
   const errors = runStatements(statements, body.ordered !== false, (statement, index) => {

@@ -3,6 +3,20 @@ import { CommandError } from '../errors';
 import type { Collection } from '../storage/collection';
 import { requireStorable } from '../storage/storable';
 import type { Reply } from './request';
+import { documentsIn } from './request';
+
+/** What servers announce as maxWriteBatchSize. */
+export const MAX_BATCH_SIZE = 100_000;
+
+/** @throws CommandError 16 for none or too many */
+export function statementsIn(body: Document, name: string): Document[] {
+  const statements = documentsIn(body, name);
+  if (statements.length > 0 && statements.length <= MAX_BATCH_SIZE) return statements;
+  throw new CommandError(
+    16,
+    `Write batch sizes must be between 1 and ${MAX_BATCH_SIZE}. Got ${statements.length} operations.`,
+  );
+}
 
 /** Statements of one write command: carried out in turn, and to the end unless `ordered` stops them at the first error. */
 export function runStatements<S>(

@@ -2,9 +2,9 @@ import { Binary, BSONRegExp, BSONSymbol } from 'mongodb';
 import type { StringOrder } from '../bson/compare';
 import { compareStrings, compareValues, keyOf } from '../bson/compare';
 import { RANK } from '../bson/ranks';
-import type { Document, Value } from '../bson/values';
+import type { Document, NumericValue, Value } from '../bson/values';
 import { BSON_TYPE_NUMBERS, bsonTypeName, isDocument, isNumeric, rankOf, toNumber } from '../bson/values';
-import { badValue } from '../errors';
+import { badValue, CommandError, failedToParse } from '../errors';
 import { formatValue } from '../storage/format-value';
 import type { DocumentTest, FilterContext } from './filter';
 import { compileField, compileFilter, isOperatorDocument } from './filter';
@@ -22,7 +22,7 @@ export function toRegExp(pattern: string, options: string): RegExp {
   try {
     return new RegExp(pattern.slice(inline?.[0].length ?? 0), [...flags].join(''));
   } catch {
-    throw badValue(`Regular expression is invalid: ${pattern}`);
+    throw new CommandError(51091, `Regular expression is invalid: ${pattern}`);
   }
 }
 
@@ -110,8 +110,9 @@ function remainder(argument: Value): Predicate {
   if (argument.length < 2) throw badValue('malformed mod, not enough elements');
   if (argument.length > 2) throw badValue('malformed mod, too many elements');
   const [divisor, rest] = argument.map((each) => {
-    if (!isNumeric(each)) throw badValue('malformed mod, divisor or remainder not a number');
-    return BigInt(Math.trunc(toNumber(each)));
+    const number = isNumeric(each) ? Math.trunc(toNumber(each)) : NaN;
+    if (!Number.isFinite(number)) throw badValue('malformed mod, divisor or remainder not a number');
+    return BigInt(number);
   });
   if (divisor === undefined || divisor === 0n) throw badValue('divisor cannot be 0');
   return (value) => {
@@ -121,14 +122,32 @@ function remainder(argument: Value): Predicate {
   };
 }
 
+function wholeMask(name: string, argument: NumericValue): bigint {
+  const mask = typeof argument === 'bigint' ? argument : toNumber(argument);
+  if (typeof mask === 'number' && !Number.isInteger(mask))
+    throw failedToParse(`Expected an integer: ${name}: ${formatValue(argument)}`);
+  if (mask < 0) throw failedToParse(`Expected a non-negative number in: ${name}: ${formatValue(argument)}`);
+  return BigInt(mask);
+}
+
+/** No number has bits beyond its sign; data may, but none so long is stored. */
+const MAX_BIT_POSITION = 2_147_483_647;
+
+function bitPosition(name: string, value: Value): bigint {
+  const position = isNumeric(value) ? toNumber(value) : NaN;
+  if (!Number.isInteger(position) || position < 0 || position > MAX_BIT_POSITION)
+    throw badValue(`bit positions in ${name} must be whole numbers that are not negative`);
+  return BigInt(position);
+}
+
 function bitsTest(name: string, argument: Value): Predicate {
   let mask = 0n;
   if (Array.isArray(argument)) {
-    for (const position of argument) mask |= 1n << BigInt(Number(position));
+    for (const position of argument) mask |= 1n << bitPosition(name, position);
   } else if (argument instanceof Binary) {
     argument.buffer.forEach((byte, i) => (mask |= BigInt(byte) << BigInt(8 * i)));
   } else if (isNumeric(argument)) {
-    mask = BigInt(toNumber(argument));
+    mask = wholeMask(name, argument);
   } else {
     throw badValue(`${name} takes an Array, a number, or a BinData`);
   }

@@ -35,14 +35,14 @@ interface Parsed {
 function addRule(rules: Rules, path: string, rule: Rule): void {
   const [first = '', ...rest] = path.split('.');
   if (rest.length === 0) {
-    if (rules.get(first)?.kind === 'tree') throw new CommandError(31249, `Path collision at ${path}`);
+    if (rules.get(first)?.kind === 'tree') throw new CommandError(31250, `Path collision at ${path}`);
     rules.set(first, rule);
     return;
   }
   let tree = rules.get(first);
   if (!tree) rules.set(first, (tree = { kind: 'tree', rules: new Map() }));
   if (tree.kind !== 'tree')
-    throw new CommandError(31250, `Path collision at ${path} remaining portion ${rest.join('.')}`);
+    throw new CommandError(31249, `Path collision at ${path} remaining portion ${rest.join('.')}`);
   addRule(tree.rules, rest.join('.'), rule);
 }
 
@@ -101,6 +101,11 @@ class ProjectionParser {
     if (path.endsWith('.$') && this.context.filter) {
       this.#parsePositional(path.slice(0, -2));
       return;
+    }
+    if (kept ? this.parsed.excludes : this.parsed.includes) {
+      throw kept
+        ? new CommandError(31253, `Cannot do inclusion on field ${path} in exclusion projection`)
+        : new CommandError(31254, `Cannot do exclusion on field ${path} in inclusion projection`);
     }
     if (kept) this.parsed.includes = true;
     else this.parsed.excludes = true;

@@ -2,6 +2,8 @@ import { keyOf } from '../bson/compare';
 import type { Document, Value } from '../bson/values';
 import { isDocument, isNumeric, toNumber } from '../bson/values';
 import { CommandError, typeMismatch } from '../errors';
+import { formatValue } from './format-value';
+import { requirePartialFilter } from './partial-filter';
 
 export interface KeyPart {
   readonly path: string;
@@ -21,6 +23,9 @@ export interface IndexDefinition {
   /** What `listIndexes` tells. */
   readonly spec: Document;
 }
+
+/** Seconds are kept as an int32. */
+const MAX_EXPIRE_AFTER_SECONDS = 2_147_483_647;
 
 const KNOWN_OPTIONS = new Set([
   'v',
@@ -82,11 +87,19 @@ export function parseIndexDefinition(spec: Document): IndexDefinition {
   if (partialFilter !== undefined && !isDocument(partialFilter)) {
     throw typeMismatch("The field 'partialFilterExpression' must be an object");
   }
+  if (partialFilter) requirePartialFilter(partialFilter);
   if (expireAfterSeconds !== undefined) {
-    if (!isNumeric(expireAfterSeconds) || toNumber(expireAfterSeconds) < 0) {
+    const seconds = isNumeric(expireAfterSeconds) ? toNumber(expireAfterSeconds) : NaN;
+    if (!(seconds >= 0 && seconds <= MAX_EXPIRE_AFTER_SECONDS)) {
       throw new CommandError(
         67,
-        "TTL index 'expireAfterSeconds' option must be a number that is not negative",
+        "TTL index 'expireAfterSeconds' option must be a number within an acceptable range",
+      );
+    }
+    if (parts.length === 1 && parts[0]?.path === '_id') {
+      throw new CommandError(
+        197,
+        "The field 'expireAfterSeconds' is not valid for an _id index specification.",
       );
     }
     if (parts.length > 1)
@@ -109,56 +122,51 @@ export function parseIndexDefinition(spec: Document): IndexDefinition {
     sparse: options.sparse === true,
     hidden: options.hidden === true,
     partialFilter,
-    expireAfterSeconds: expireAfterSeconds === undefined ? undefined : toNumber(expireAfterSeconds),
+    expireAfterSeconds: isNumeric(expireAfterSeconds) ? toNumber(expireAfterSeconds) : undefined,
     spec: { v: 2, key, name, ...options },
   };
 }
 
 export const ID_INDEX: IndexDefinition = parseIndexDefinition({ key: { _id: 1 }, name: '_id_' });
 
-const optionsKey = ({ spec }: IndexDefinition): string =>
-  keyOf({
-    unique: spec.unique ?? null,
-    sparse: spec.sparse ?? null,
-    partialFilterExpression: spec.partialFilterExpression ?? null,
-    expireAfterSeconds: spec.expireAfterSeconds ?? null,
-  });
+/** Indexes of one key that differ in these may stand beside each other, and are told apart by name. */
+const isSameSignature = (a: IndexDefinition, b: IndexDefinition): boolean =>
+  keyOf(a.key) === keyOf(b.key) &&
+  keyOf(a.partialFilter ?? null) === keyOf(b.partialFilter ?? null) &&
+  a.sparse === b.sparse &&
+  a.unique === b.unique;
 
 /**
  * Whether an index that is asked for exists already.
  * @throws CommandError when the name or the key is taken by a different one
  */
 export function isSameIndex(existing: IndexDefinition, wanted: IndexDefinition): boolean {
-  const sameKey = keyOf(existing.key) === keyOf(wanted.key);
-  const sameOptions = optionsKey(existing) === optionsKey(wanted);
+  const isIdIndex = keyOf(existing.key) === keyOf(ID_INDEX.key) && keyOf(wanted.key) === keyOf(existing.key);
+  if (isIdIndex) return true;
+  const sameSignature = isSameSignature(existing, wanted);
+  const sameOptions = sameSignature && existing.expireAfterSeconds === wanted.expireAfterSeconds;
   if (existing.name === wanted.name) {
-    if (!sameKey) {
+    if (!sameSignature) {
       throw new CommandError(
         86,
-        `An existing index has the same name as the requested index. When index names are not specified, they are auto generated and can cause conflicts. Requested index: ${wanted.name}, existing index: ${existing.name}`,
+        `An existing index has the same name as the requested index. When index names are not specified, they are auto generated and can cause conflicts. Please refer to our documentation. Requested index: ${formatValue(wanted.spec)}, existing index: ${formatValue(existing.spec)}`,
       );
     }
-    if (!sameOptions && wanted.name !== '_id_') {
+    if (!sameOptions) {
       throw new CommandError(
-        86,
-        `An equivalent index already exists with the same name but different options. Requested index: ${wanted.name}`,
+        85,
+        `An equivalent index already exists with the same name but different options. Requested index: ${formatValue(wanted.spec)}, existing index: ${formatValue(existing.spec)}`,
       );
     }
     return true;
   }
-  if (!sameKey) return false;
-  if (keyOf(existing.key) === keyOf(ID_INDEX.key)) return true;
-  const samePartialFilter =
-    keyOf(existing.partialFilter ?? null) === keyOf(wanted.partialFilter ?? null) &&
-    existing.sparse === wanted.sparse &&
-    existing.unique === wanted.unique;
-  if (sameOptions) {
-    throw new CommandError(85, `Index already exists with a different name: ${existing.name}`);
-  }
-  if (samePartialFilter) {
-    throw new CommandError(85, `An equivalent index already exists with different options: ${existing.name}`);
-  }
-  return false;
+  if (!sameSignature) return false;
+  throw new CommandError(
+    85,
+    sameOptions
+      ? `Index already exists with a different name: ${existing.name}`
+      : `An equivalent index already exists with a different name and options. Requested index: ${formatValue(wanted.spec)}, existing index: ${formatValue(existing.spec)}`,
+  );
 }
 
 /** The names of the top-level fields that decide what an index holds of a document. */

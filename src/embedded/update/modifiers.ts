@@ -2,7 +2,7 @@ import { Timestamp } from 'mongodb';
 import { add, multiply } from '../bson/arithmetic';
 import { compareValues, equalValues } from '../bson/compare';
 import type { Document, NumericValue, Value } from '../bson/values';
-import { bsonTypeName, isDocument, isNumeric, toNumber } from '../bson/values';
+import { bsonTypeName, isDocument, isInt32, isNumeric, toNumber } from '../bson/values';
 import { badValue, CommandError, typeMismatch } from '../errors';
 import type { FilterContext } from '../query/filter';
 import { compileField, compileFilter, isOperatorDocument } from '../query/filter';
@@ -95,11 +95,25 @@ function eachOf(argument: Value, name: string): { items: Value[]; options: Docum
   return { items: argument.$each, options: argument };
 }
 
-function sortItems(items: Value[], how: Value): Value[] {
+type Arrange = (items: Value[]) => Value[];
+
+function sortBy(how: Value): Arrange {
+  if (how === undefined) return (items) => items;
   if (isDocument(how)) {
-    return new Sorter(how).sort(items, (each) => (isDocument(each) ? each : {}));
+    const sorter = new Sorter(how);
+    return (items) => sorter.sort(items, (each) => (isDocument(each) ? each : {}));
   }
-  return items.toSorted((a, b) => compareValues(a, b) * Number(how));
+  const direction = isNumeric(how) ? toNumber(how) : 0;
+  if (direction !== 1 && direction !== -1) throw badValue('The $sort element value must be either 1 or -1');
+  return (items) => items.toSorted((a, b) => compareValues(a, b) * direction);
+}
+
+function wholeNumberOf(clause: string, value: Value): number | undefined {
+  if (value === undefined) return undefined;
+  const number = isNumeric(value) ? toNumber(value) : NaN;
+  if (!Number.isInteger(number))
+    throw badValue(`The value for ${clause} must be an integer value but was given ${formatValue(value)}`);
+  return number;
 }
 
 const push: MakeModifier = (path, argument) => {
@@ -108,19 +122,16 @@ const push: MakeModifier = (path, argument) => {
     (name) => !['$each', '$slice', '$sort', '$position'].includes(name),
   );
   if (unknown !== undefined) throw badValue(`Unrecognized clause in $push: ${unknown}`);
-  const { $position, $sort, $slice } = options;
+  const position = wholeNumberOf('$position', options.$position);
+  const size = wholeNumberOf('$slice', options.$slice);
+  const arrange = sortBy(options.$sort);
   return {
     creates: true,
     change: (value) => {
       const array = arrayOrThrow(value, path);
-      const position = isNumeric($position) ? toNumber($position) : array.length;
-      let result = [...array];
-      result.splice(position, 0, ...items);
-      if ($sort !== undefined) result = sortItems(result, $sort);
-      if (isNumeric($slice)) {
-        const size = toNumber($slice);
-        result = size < 0 ? result.slice(size) : result.slice(0, size);
-      }
+      const start = position ?? array.length;
+      let result = arrange([...array.slice(0, start), ...items, ...array.slice(start)]);
+      if (size !== undefined) result = size < 0 ? result.slice(size) : result.slice(0, size);
       return value !== undefined && sameValue(value, result) ? value : result;
     },
   };
@@ -132,7 +143,7 @@ const addToSet: MakeModifier = (path, argument) => {
     creates: true,
     change: (value) => {
       if (value !== undefined && !Array.isArray(value)) {
-        throw typeMismatch(
+        throw badValue(
           `Cannot apply $addToSet to non-array field. Field named '${path}' has non-array type ${bsonTypeName(value)}`,
         );
       }
@@ -190,6 +201,10 @@ const pop: MakeModifier = (path, argument) => {
   };
 };
 
+/** An int32 or an int64, as they are held here. */
+const isIntegral = (value: Value): value is number | bigint =>
+  typeof value === 'bigint' || (typeof value === 'number' && isInt32(value));
+
 const bit: MakeModifier = (path, argument) => {
   if (!isDocument(argument))
     throw badValue(`The $bit modifier is not compatible with a ${bsonTypeName(argument)}`);
@@ -197,7 +212,7 @@ const bit: MakeModifier = (path, argument) => {
     creates: true,
     change: (value) => {
       const from = value ?? 0;
-      if (typeof from !== 'bigint' && typeof from !== 'number') {
+      if (!isIntegral(from)) {
         throw badValue(
           `Cannot apply $bit to a value of non-integral type: the field '${path}' is of type ${bsonTypeName(from)}`,
         );
@@ -205,8 +220,7 @@ const bit: MakeModifier = (path, argument) => {
       let long = typeof from === 'bigint';
       let bits = BigInt(from);
       for (const [operation, operand] of Object.entries(argument)) {
-        if (typeof operand !== 'bigint' && typeof operand !== 'number')
-          throw badValue('The $bit modifier field must be an Integer(32/64 bit)');
+        if (!isIntegral(operand)) throw badValue('The $bit modifier field must be an Integer(32/64 bit)');
         long ||= typeof operand === 'bigint';
         const mask = BigInt(operand);
         if (operation === 'and') bits &= mask;
@@ -220,19 +234,21 @@ const bit: MakeModifier = (path, argument) => {
   };
 };
 
-export const MODIFIERS: Readonly<Record<string, MakeModifier>> = {
-  $set: (_path, argument) => ({ creates: true, change: assign(argument) }),
-  $setOnInsert: (_path, argument) => ({ creates: true, change: assign(argument) }),
-  $unset: () => ({ creates: false, change: () => undefined }),
-  $inc: calculate('$inc', add),
-  $mul: calculate('$mul', multiply),
-  $min: keepExtreme(-1),
-  $max: keepExtreme(1),
-  $currentDate: currentDate,
-  $push: push,
-  $addToSet: addToSet,
-  $pull: pull,
-  $pullAll: pullAll,
-  $pop: pop,
-  $bit: bit,
-};
+export const MODIFIERS: ReadonlyMap<string, MakeModifier> = new Map(
+  Object.entries<MakeModifier>({
+    $set: (_path, argument) => ({ creates: true, change: assign(argument) }),
+    $setOnInsert: (_path, argument) => ({ creates: true, change: assign(argument) }),
+    $unset: () => ({ creates: false, change: () => undefined }),
+    $inc: calculate('$inc', add),
+    $mul: calculate('$mul', multiply),
+    $min: keepExtreme(-1),
+    $max: keepExtreme(1),
+    $currentDate: currentDate,
+    $push: push,
+    $addToSet: addToSet,
+    $pull: pull,
+    $pullAll: pullAll,
+    $pop: pop,
+    $bit: bit,
+  }),
+);

@@ -1,6 +1,6 @@
 import { equalValues } from '../bson/compare';
 import type { Document, Value } from '../bson/values';
-import { field, isDocument, ObjectId } from '../bson/values';
+import { field, isDocument } from '../bson/values';
 import type { Reshape } from '../aggregation/reshape';
 import { compileReshape } from '../aggregation/reshape';
 import { badValue, CommandError, failedToParse } from '../errors';
@@ -47,6 +47,8 @@ function renameSteps(from: string, to: Value): Step[] {
   if (typeof to !== 'string')
     throw badValue(`The 'to' field for $rename must be a string: ${from}: ${formatValue(to)}`);
   requireValidPath(to);
+  if (isWithin(from, to) || isWithin(to, from))
+    throw badValue(`The source and target field for $rename must not be on the same path: ${from}: "${to}"`);
   for (const path of [from, to]) {
     if (path.split('.').some((part) => part.startsWith('$')))
       throw badValue(`The source and target field for $rename must not be dynamic: ${path}`);
@@ -78,6 +80,11 @@ function renameSteps(from: string, to: Value): Step[] {
 
 const isWithin = (path: string, other: string): boolean => path === other || path.startsWith(`${other}.`);
 
+export function requireSameId(before: Value, after: Value): void {
+  if (equalValues(before, after)) return;
+  throw new CommandError(66, "Performing an update on the path '_id' would modify the immutable field '_id'");
+}
+
 function requireNoConflict(steps: readonly Step[]): void {
   // Sorted, a path is next to those that start with it, as long as '.' sorts before all else.
   const paths = steps.map(({ path }) => path.replaceAll('.', '\0')).sort();
@@ -107,7 +114,7 @@ function comparePaths(a: string, b: string): number {
 function compileSteps(update: Document, context: UpdateContext): Step[] {
   const steps: Step[] = [];
   for (const [name, fields] of Object.entries(update)) {
-    const make = MODIFIERS[name];
+    const make = MODIFIERS.get(name);
     if (!make && name !== '$rename') {
       throw failedToParse(
         `Unknown modifier: ${name}. Expected a valid update modifier or pipeline-style update specified as an array`,
@@ -143,6 +150,10 @@ function compileArrayFilters(
     const name = identifierIn(filter);
     if (name === undefined)
       throw failedToParse('Cannot use an expression without a top-level field name in arrayFilters');
+    if (!/^[a-z][a-zA-Z0-9]*$/.test(name))
+      throw badValue(
+        `Error parsing array filter :: caused by :: The top-level field name must be an alphanumeric string beginning with a lowercase letter, found '${name}'`,
+      );
     if (tests.has(name))
       throw failedToParse(`Found multiple array filters with the same top-level field name ${name}`);
     const test = compileFilter(filter, context.projection);
@@ -181,12 +192,8 @@ function operatorUpdater(update: Document, arrayFilters: readonly Value[], conte
       // Elements are chosen by what they were, not by what an earlier step made of them.
       const places = wanted.map((step) => step.places(document, choice));
       const result = wanted.reduce((each, step, i) => step.apply(each, places[i] ?? []), document);
-      if (!inserts && !equalValues(field(document, '_id'), field(result, '_id'))) {
-        throw new CommandError(
-          66,
-          `Performing an update on the path '_id' would modify the immutable field '_id'`,
-        );
-      }
+      const id = field(document, '_id');
+      if (!inserts || id !== undefined) requireSameId(id, field(result, '_id'));
       return result;
     },
   };
@@ -260,43 +267,4 @@ export function compileUpdate(
 
 export function isReplacement(update: Value): update is Document {
   return isDocument(update) && !Object.keys(update)[0]?.startsWith('$');
-}
-
-function collectEqualities(filter: Document, into: Map<string, Value>): void {
-  for (const [name, value] of Object.entries(filter)) {
-    if (name === '$and' && Array.isArray(value)) {
-      for (const clause of value) if (isDocument(clause)) collectEqualities(clause, into);
-    } else if (name === '$or' && Array.isArray(value) && value.length === 1 && isDocument(value[0])) {
-      collectEqualities(value[0], into);
-    } else if (!name.startsWith('$')) {
-      const equal = equalityOf(value);
-      if (equal !== undefined) into.set(name, equal);
-    }
-  }
-}
-
-function equalityOf(value: Value): Value {
-  if (!isDocument(value) || !Object.keys(value)[0]?.startsWith('$')) {
-    return value !== null && typeof value === 'object' && 'pattern' in value ? undefined : value;
-  }
-  if (value.$eq !== undefined) return value.$eq;
-  for (const name of ['$in', '$all'] as const) {
-    const only = value[name];
-    if (Array.isArray(only) && only.length === 1) return only[0];
-  }
-  return undefined;
-}
-
-/** The document that an upsert inserts: what the filter asks to be equal, changed by the update, with an `_id`. */
-export function documentToInsert(filter: Document, update: Value, updater: Updater): Document {
-  const equalities = new Map<string, Value>();
-  collectEqualities(filter, equalities);
-  let base: Document = {};
-  for (const [path, value] of equalities) {
-    if (isReplacement(update) && path !== '_id') continue;
-    base = withChange(base, path.split('.'), () => value, true);
-  }
-  const made = updater.apply(base, true);
-  const { _id = ObjectId.generate(), ...rest } = made;
-  return { _id, ...rest };
 }
