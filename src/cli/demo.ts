@@ -86,7 +86,7 @@ async function run(
       flawless: isFlawless(census, workload) && spikeHandled === spike,
       summary: { ...census, spike, spikeHandled, engine: stage.server.engine, seconds: seconds() },
     };
-    report(result, say);
+    report(result, say, interrupted.aborted);
     if (!options.once && !interrupted.aborted) await stayUp(crew, stage, say, interrupted);
     return result;
   } finally {

@@ -16,10 +16,11 @@ export interface Result {
   summary: Summary;
 }
 
-export function report({ flawless, summary }: Result, say: Say): void {
+export function report({ flawless, summary }: Result, say: Say, wasInterrupted: boolean): void {
   const { requests, minted, rejected, raffles, rafflesDelivered, deadLettered, stuck, duplicates } = summary;
   const { spike, spikeHandled, engine, seconds } = summary;
   say('');
+  if (wasInterrupted) say('Interrupted: what was still open counts as stuck.');
   say(
     `${flawless ? 'Every' : 'NOT every'} valid request was minted exactly once${raffles === 0 ? '' : ' and every raffle delivered exactly once'}.`,
   );
