@@ -2,7 +2,12 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import type { Clock } from '../../src/platform/clock';
-import type { ContractEvent, EventHandler, EventHandlerDefinition } from '../../src/ingestion/event-handler';
+import type {
+  ContractEvent,
+  ContractFollowing,
+  EventHandler,
+  EventHandlerDefinition,
+} from '../../src/ingestion/event-handler';
 import { defineEventHandler } from '../../src/ingestion/event-handler';
 
 /** A directory of its own for queue files, removed by `remove`. */
@@ -13,6 +18,9 @@ export function queueDirectory(): { file(name?: string): string; remove(): void 
     remove: () => rmSync(directory, { recursive: true, force: true }),
   };
 }
+
+/** For calling a handler without a propagator. */
+export const notFollowing: ContractFollowing = { follow: () => undefined, unfollow: () => undefined };
 
 /** A clock that stands still until it is moved. */
 export class ManualClock implements Clock {

@@ -3,7 +3,7 @@ import { isDatabaseUnreachable } from '../platform/database/faults';
 import { describeFailure, TimeoutError, TransientError, type Failure } from '../platform/errors';
 import type { Logger } from '../platform/logger';
 import type { Delivery, DeliveryBatch, DeliveryResult, Settlement } from './delivery';
-import type { ContractEvent, EventOutcome, EventOutcomes } from './event-handler';
+import type { ContractEvent, ContractFollowing, EventOutcome, EventOutcomes } from './event-handler';
 import { checkedOutcome } from './event-outcome.schema';
 import type { RegisteredHandler } from './handler-registry';
 
@@ -13,6 +13,7 @@ export interface CallOptions {
   eventOf: (delivery: Delivery) => ContractEvent;
   /** A call that runs longer is aborted and counts as failed. */
   timeoutMs: number;
+  following: ContractFollowing;
   clock: Clock;
   logger: Logger;
 }
@@ -61,7 +62,7 @@ export class DeliveryCall {
   }
 
   private async withTimeout(events: readonly ContractEvent[]): Promise<EventOutcomes | undefined> {
-    const { registered, batch, timeoutMs, logger } = this.options;
+    const { registered, batch, timeoutMs, following, logger } = this.options;
     const first = batch[0] as Delivery;
     const context = {
       signal: this.controller.signal,
@@ -72,6 +73,7 @@ export class DeliveryCall {
       },
       attempt: first.attempt,
       maxAttempts: first.maxAttempts,
+      following,
     };
     const timer = setTimeout(() => {
       this.controller.abort(

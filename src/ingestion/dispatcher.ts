@@ -5,6 +5,7 @@ import type { Logger } from '../platform/logger';
 import type { Metrics } from '../platform/metrics';
 import type { DeliveryBatch, Settlement } from './delivery';
 import { DeliveryCall } from './delivery-call';
+import type { ContractFollowing } from './event-handler';
 import type { EventQueue } from './event-queue';
 import type { EventRouter } from './event-router';
 import type { HandlerRegistry, RegisteredHandler } from './handler-registry';
@@ -15,6 +16,7 @@ export interface DispatcherOptions {
   queue: EventQueue;
   registry: HandlerRegistry;
   router: EventRouter;
+  following: ContractFollowing;
   clock: Clock;
   logger: Logger;
   metrics: Metrics;
@@ -161,10 +163,10 @@ export class Dispatcher {
   }
 
   private begin(batch: DeliveryBatch): DeliveryCall {
-    const { router, clock, logger, metrics, handlerTimeoutMs: timeoutMs } = this.options;
+    const { router, following, clock, logger, metrics, handlerTimeoutMs: timeoutMs } = this.options;
     const registered = this.registeredFor(batch);
     const eventOf = router.eventOf.bind(router);
-    const call = new DeliveryCall({ registered, batch, eventOf, timeoutMs, clock, logger });
+    const call = new DeliveryCall({ registered, batch, eventOf, timeoutMs, following, clock, logger });
     this.calls.add(call);
     const startedMs = clock.monotonicMs();
     void call.run().then((settlements) => {

@@ -27,6 +27,19 @@ export interface EventHandlerContext {
   /** This try's number, from 1. A batch is always a first try: what has failed before is retried alone. */
   attempt: number;
   maxAttempts: number;
+  /** See {@link ContractFollowing}. */
+  following: ContractFollowing;
+}
+
+/** What is read can grow and shrink: for contracts that an event tells of. Kept in the queue file. */
+export interface ContractFollowing {
+  /**
+   * Reads a contract from `startLedger` on as well, which should be where it was made. One that is followed stays as it is.
+   * @throws RangeError for what is no contract id (C…) or no ledger
+   */
+  follow(contractId: string, startLedger: number): void;
+  /** Reads it no longer. What is stored of it is still delivered. A contract that is configured stays. */
+  unfollow(contractId: string): void;
 }
 
 /** How the delivery of one event ended. */

@@ -11,8 +11,9 @@ import { sortEvents } from './raw-event.schema';
 export interface EventIntakeOptions {
   source: EventSource;
   queue: EventQueue;
+  /** Read beside the followed ones. */
   contractIds: readonly string[];
-  /** Where a contract that was never read begins. Default: the newest ledger. */
+  /** Where a contract that was never read begins. 0, or left out: the newest ledger. */
   startLedger?: number;
   /** Most events asked for in one page. */
   limit: number;
@@ -75,11 +76,13 @@ export class EventIntake {
 
   /** A start is stored before anything is read from it, so that a crash before the first page can't move it. */
   private async ensurePositions(signal: AbortSignal): Promise<Map<string, StreamPosition> | null> {
-    const { queue, source, contractIds, startLedger } = this.options;
+    const { queue, source, startLedger } = this.options;
+    const contractIds = [...new Set([...this.options.contractIds, ...queue.followed.list()])];
     const known = queue.store.positions();
     const fresh = contractIds.filter((contractId) => !known.has(contractId));
     if (fresh.length > 0) {
-      const position = { startLedger: startLedger ?? (await source.getLatestLedger(signal)) };
+      // There is no ledger 0, and servers refuse it.
+      const position = { startLedger: startLedger || (await source.getLatestLedger(signal)) };
       const gaps = this.gapsOfLostFile(fresh, position.startLedger);
       if (queue.enqueueBatch({ events: [], contractIds: fresh, position, gaps }).kind === 'full') return null;
       this.reportGaps(gaps);
@@ -138,7 +141,7 @@ export class EventIntake {
     const result = this.options.queue.enqueueBatch({
       events: ours,
       malformed,
-      contractIds: group.contractIds,
+      contractIds: this.stillRead(group),
       position: isBehind(next, position) ? null : next,
       gaps,
     });
@@ -151,6 +154,12 @@ export class EventIntake {
     const reached = nextLedger(cursor);
     const atTip = reached === null ? page.events.length === 0 : reached > page.latestLedger;
     return atTip || cursor === position.cursor ? { kind: 'caught_up' } : { kind: 'more', position: next };
+  }
+
+  /** One that was let go while its page was under way must not get a position again. */
+  private stillRead({ contractIds }: ContractGroup): string[] {
+    const read = new Set([...this.options.contractIds, ...this.options.queue.followed.list()]);
+    return contractIds.filter((contractId) => read.has(contractId));
   }
 
   private takeOutOfRange(
@@ -169,7 +178,7 @@ export class EventIntake {
     const gaps = this.gapsOf(group, oldest);
     const result = this.options.queue.enqueueBatch({
       events: [],
-      contractIds: group.contractIds,
+      contractIds: this.stillRead(group),
       position: next,
       gaps,
     });
@@ -192,7 +201,7 @@ export class EventIntake {
   /** Beginning at the newest ledger is no news for a new service, but it is for one whose file was set aside. */
   private gapsOfLostFile(fresh: readonly string[], begin: number): Gap[] {
     const { queue, startLedger } = this.options;
-    if (queue.setAside === null || startLedger !== undefined) return [];
+    if (queue.setAside === null || (startLedger ?? 0) > 0) return [];
     return fresh.map((contractId) => ({
       contractId,
       fromLedger: null,

@@ -5,7 +5,12 @@ import { silentLogger, type Logger } from '../platform/logger';
 import { noMetrics, type Metrics } from '../platform/metrics';
 import { ledgerOf } from './contract-groups';
 import { Dispatcher } from './dispatcher';
-import { defineEventHandler, type ContractEvent, type EventHandler } from './event-handler';
+import {
+  defineEventHandler,
+  type ContractEvent,
+  type ContractFollowing,
+  type EventHandler,
+} from './event-handler';
 import { EventIntake, type IntakeRound } from './event-intake';
 import { EventQueue } from './event-queue';
 import { EventRouter } from './event-router';
@@ -26,7 +31,7 @@ export interface EventPropagatorOptions {
   queuePath?: string;
   /** Where reading goes on at this start, whatever was stored of an earlier one. */
   cursorOverride?: string;
-  /** Where a contract that was never read begins. Default: the newest ledger. */
+  /** Where a contract that was never read begins. 0, or left out: the newest ledger. */
   startLedger?: number;
   /** Shared with other ingesters, of which one then leads. Without it this process always reads. */
   state?: IngestionStateRepository;
@@ -38,7 +43,7 @@ export interface EventPropagatorOptions {
 }
 
 /** Polls a chain for contract events, stores them, and hands them to handlers: at least once to each, whatever fails. */
-export class EventPropagator {
+export class EventPropagator implements ContractFollowing {
   readonly queue: EventQueue;
   private readonly registry: HandlerRegistry;
   private readonly dispatcher: Dispatcher;
@@ -81,6 +86,7 @@ export class EventPropagator {
       queue,
       registry: this.registry,
       router,
+      following: this,
       clock,
       logger,
       metrics,
@@ -103,7 +109,7 @@ export class EventPropagator {
     this.leadership =
       state === undefined
         ? null
-        : new Leadership({ state, store: queue.store, holder, leaseMs: tuning.leaderLeaseMs, clock, logger });
+        : new Leadership({ state, queue, holder, leaseMs: tuning.leaderLeaseMs, clock, logger });
     this.maintenance = new MaintenanceSchedule({
       queue,
       logger,
@@ -116,6 +122,18 @@ export class EventPropagator {
   /** Adds a handler, or a plain function as one that takes every event. Before `start`: routing never looks back. */
   onEvent(handler: EventHandler | ((event: ContractEvent) => Promise<void>)): void {
     this.registry.register(typeof handler === 'function' ? this.wrap(handler) : handler);
+  }
+
+  follow(contractId: string, startLedger: number): void {
+    if (this.queue.followed.follow(contractId, startLedger)) {
+      this.logger.info({ contractId, startLedger }, 'a contract is followed from now on');
+    }
+  }
+
+  unfollow(contractId: string): void {
+    if (this.options.contractIds.includes(contractId)) return;
+    if (this.queue.followed.unfollow(contractId))
+      this.logger.info({ contractId }, 'a contract is no longer followed');
   }
 
   /** Delivers what an earlier process left behind. `start` does the same by itself; this one waits for the end of it. */
@@ -248,7 +266,8 @@ export class EventPropagator {
   private lagLedgers(): number | null {
     if (this.latestLedger === null) return null;
     const positions = this.queue.store.positions();
-    const reached = this.options.contractIds.flatMap((contractId) => {
+    const contractIds = [...this.options.contractIds, ...this.queue.followed.list()];
+    const reached = contractIds.flatMap((contractId) => {
       const position = positions.get(contractId);
       return position === undefined ? [] : (ledgerOf(position) ?? []);
     });

@@ -7,6 +7,7 @@ import type { Delivery } from './delivery';
 import { DeliveryStore, type ConsumerMode } from './delivery-store';
 import type { RawEvent } from './event-source';
 import { EventStore, type IntakePage, type StoreResult } from './event-store';
+import { FollowedContracts } from './followed-contracts';
 import { deleteQueueFile, isFull, openQueueFile, type QueueFile } from './queue-file';
 import { QueueMaintenance } from './queue-maintenance';
 import { makeStatsReader, type EventQueueStats } from './queue-stats';
@@ -53,6 +54,7 @@ export class EventQueue {
   readonly store: EventStore;
   readonly deliveries: DeliveryStore;
   readonly deadLetters: EventDeadLetters;
+  readonly followed: FollowedContracts;
   readonly maintenance: QueueMaintenance;
   readonly getStats: () => EventQueueStats;
   private readonly file: QueueFile;
@@ -84,6 +86,7 @@ export class EventQueue {
     this.store = new EventStore(this.file, clock, { minFreeDiskBytes, ...bound });
     this.deliveries = new DeliveryStore(this.file, clock, holder, leaseMs, options.consumers ?? 'direct');
     this.deadLetters = new EventDeadLetters(this.file.db, clock);
+    this.followed = new FollowedContracts(this.file.db);
     this.maintenance = new QueueMaintenance(this.file.db, clock);
     this.getStats = makeStatsReader(this.file.db, clock);
   }

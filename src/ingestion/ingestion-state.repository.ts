@@ -8,14 +8,31 @@ interface IngestionState {
   lease: { holder: string | null; epoch: number; expiresAt: Date };
   /** Contract → cursor behind which every event was handled. Only ever moves forward. */
   checkpoints: Record<string, string>;
+  /** Contracts that were found at run time. Absent from documents of the first release. */
+  followed?: string[];
   gaps: SharedGap[];
 }
 
 export type SharedGap = Omit<RecordedGap, 'id' | 'foundAt'> & { foundAt: Date };
 
-export type LeaderState =
-  | { kind: 'leading'; epoch: number; checkpoints: ReadonlyMap<string, string> }
-  | { kind: 'following'; leader: string | null };
+export interface LeadingState {
+  kind: 'leading';
+  epoch: number;
+  checkpoints: ReadonlyMap<string, string>;
+  followed: readonly string[];
+}
+export type LeaderState = LeadingState | { kind: 'following'; leader: string | null };
+
+/** What a leader shares. */
+export interface IngestionProgress {
+  /** Contract → cursor behind which every event was handled. */
+  marks: ReadonlyMap<string, string>;
+  followed: readonly string[];
+  /** Contracts whose marks go, because they are no longer followed. */
+  dropped: readonly string[];
+  /** Those that were not shared yet. */
+  gaps: readonly SharedGap[];
+}
 
 const COLLECTION = 'ingestionState';
 
@@ -59,6 +76,7 @@ export class IngestionStateRepository {
       kind: 'leading',
       epoch: state.lease.epoch,
       checkpoints: new Map(Object.entries(state.checkpoints)),
+      followed: state.followed ?? [],
     };
   }
 
@@ -74,16 +92,18 @@ export class IngestionStateRepository {
   async checkpoint(
     holder: WorkerId,
     epoch: number,
-    marks: ReadonlyMap<string, string>,
-    gaps: readonly SharedGap[],
+    { marks, followed, dropped, gaps }: IngestionProgress,
   ): Promise<boolean> {
     const checkpoints = [...marks].map(([contractId, cursor]) => [`checkpoints.${contractId}`, cursor]);
+    const unset = dropped.map((contractId) => [`checkpoints.${contractId}`, '']);
     const result = await this.states.updateOne(
       { _id: this.stream, 'lease.holder': holder, 'lease.epoch': epoch },
       {
+        $set: { followed: [...followed] },
         ...(checkpoints.length > 0
           ? { $max: Object.fromEntries(checkpoints) as Record<string, string> }
           : {}),
+        ...(unset.length > 0 ? { $unset: Object.fromEntries(unset) as Record<string, ''> } : {}),
         ...(gaps.length > 0 ? { $addToSet: { gaps: { $each: [...gaps] } } } : {}),
       },
     );

@@ -2,13 +2,14 @@ import type { Clock } from '../platform/clock';
 import { describeFailure } from '../platform/errors';
 import type { WorkerId } from '../platform/ids';
 import type { Logger } from '../platform/logger';
-import { isAhead } from './chain-position';
-import type { EventStore, StreamPosition } from './event-store';
-import type { IngestionStateRepository } from './ingestion-state.repository';
+import { isAhead, nextLedger } from './chain-position';
+import type { EventQueue } from './event-queue';
+import type { StreamPosition } from './event-store';
+import type { IngestionStateRepository, LeadingState } from './ingestion-state.repository';
 
 export interface LeadershipOptions {
   state: IngestionStateRepository;
-  store: EventStore;
+  queue: EventQueue;
   holder: WorkerId;
   /** How long a leader that fell silent keeps the lead, by the database's clock, milliseconds. */
   leaseMs: number;
@@ -28,6 +29,8 @@ export class Leadership {
   private renewal: NodeJS.Timeout | undefined;
   private lost = new AbortController();
   private sharedGaps = 0;
+  /** Contracts that the shared state has a mark for, as far as we know. */
+  private sharedContracts: readonly string[] = [];
   private released = false;
 
   constructor(private readonly options: LeadershipOptions) {}
@@ -54,24 +57,32 @@ export class Leadership {
     this.deadlineMs = askedMs + leaseMs;
     if (this.epoch === answer.epoch) return true;
     this.lost = new AbortController();
-    this.adopt(answer.checkpoints);
+    this.adopt(answer);
     this.epoch = answer.epoch;
     this.keep();
     logger.info({ epoch: answer.epoch }, 'leading event ingestion');
     return true;
   }
 
-  /** Shares how far everything is handled, and gaps found since. */
+  /** Shares how far everything is handled, what is followed, and gaps found since. */
   async checkpoint(): Promise<void> {
-    const { state, store, holder } = this.options;
+    const { state, queue, holder } = this.options;
     if (this.epoch === null) return;
-    const gaps = store.gaps();
+    const gaps = queue.store.gaps();
     const news = gaps
       .slice(this.sharedGaps)
       .map(({ id: _, foundAt, ...gap }) => ({ ...gap, foundAt: new Date(foundAt) }));
-    if (await state.checkpoint(holder, this.epoch, store.lowWaterMarks(), news))
-      this.sharedGaps = gaps.length;
-    else this.lose();
+    // The marks first: a contract is followed before the event that told of it is done, so the list covers the marks.
+    const marks = queue.store.lowWaterMarks();
+    const followed = queue.followed.list();
+    const dropped = this.sharedContracts.filter((contractId) => !marks.has(contractId));
+    const progress = { marks, followed, dropped, gaps: news };
+    if (!(await state.checkpoint(holder, this.epoch, progress))) {
+      this.lose();
+      return;
+    }
+    this.sharedGaps = gaps.length;
+    this.sharedContracts = [...marks.keys()];
   }
 
   /** For good: the next one may lead at once. */
@@ -82,15 +93,21 @@ export class Leadership {
     await this.options.state.release(this.options.holder);
   }
 
-  private adopt(checkpoints: ReadonlyMap<string, string>): void {
-    const { store } = this.options;
-    const own = store.positions();
+  /** What was followed meanwhile comes with its mark; what we follow beyond that was found behind the shared marks. */
+  private adopt({ checkpoints, followed }: LeadingState): void {
+    const { queue } = this.options;
+    const own = queue.store.positions();
     const moves = new Map<string, StreamPosition>();
     for (const [contractId, cursor] of checkpoints) {
       const position = own.get(contractId);
       if (position === undefined || isAhead(cursor, position)) moves.set(contractId, { cursor });
     }
-    store.moveTo(moves);
+    queue.store.moveTo(moves);
+    for (const contractId of followed) {
+      const ledger = nextLedger(checkpoints.get(contractId) ?? '');
+      queue.followed.follow(contractId, ledger ?? 1);
+    }
+    this.sharedContracts = [...checkpoints.keys()];
   }
 
   /** In the background, since one round may read for longer than a lease lasts. */

@@ -59,16 +59,23 @@ describe('the shared state', () => {
     expect(await state.hold(leader, 60_000)).toEqual({ kind: 'following', leader: other });
   });
 
+  const progress = (ledger: number) => ({
+    marks: new Map([[CONTRACT_A, endOfLedger(ledger)]]),
+    followed: [],
+    dropped: [],
+    gaps: [],
+  });
+
   it('refuses the checkpoint of an old epoch, and never moves one back', async () => {
     const state = newState();
     await state.hold(a, 60_000);
-    expect(await state.checkpoint(a, 1, new Map([[CONTRACT_A, endOfLedger(200)]]), [])).toBe(true);
-    expect(await state.checkpoint(a, 1, new Map([[CONTRACT_A, endOfLedger(150)]]), [])).toBe(true);
+    expect(await state.checkpoint(a, 1, progress(200))).toBe(true);
+    expect(await state.checkpoint(a, 1, progress(150))).toBe(true);
     await state.release(a);
     const next = await state.hold(b, 60_000);
     expect(next).toMatchObject({ kind: 'leading', epoch: 2 });
     expect(next.kind === 'leading' && next.checkpoints.get(CONTRACT_A)).toBe(endOfLedger(200));
-    expect(await state.checkpoint(a, 1, new Map([[CONTRACT_A, endOfLedger(300)]]), [])).toBe(false);
+    expect(await state.checkpoint(a, 1, progress(300))).toBe(false);
     expect((await state.read()).checkpoints.get(CONTRACT_A)).toBe(endOfLedger(200));
   });
 });

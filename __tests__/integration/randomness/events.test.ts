@@ -2,6 +2,7 @@ import type { ContractEvent, EventHandler, EventOutcome } from '../../../src/ing
 import { TransientError } from '../../../src/platform/errors';
 import { silentLogger } from '../../../src/platform/logger';
 import { contractValue, type ContractValue } from '../../../src/stellar/contract-value';
+import { notFollowing } from '../../support/ingestion-fixture';
 import { openRandomness, fakeContractId, type RandomnessFixture } from '../../support/randomness-fixture';
 
 let world: RandomnessFixture;
@@ -58,6 +59,7 @@ async function deliver(handler: EventHandler, event: ContractEvent): Promise<Eve
     logger: silentLogger(),
     attempt: 1,
     maxAttempts: 3,
+    following: notFollowing,
   };
   return (await handler.handle([event], context))?.get(event.id);
 }

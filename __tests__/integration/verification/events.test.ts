@@ -3,6 +3,7 @@ import type { ContractEvent, EventHandler, EventOutcome } from '../../../src/ing
 import { silentLogger } from '../../../src/platform/logger';
 import { type ContractValue, contractValue } from '../../../src/stellar/contract-value';
 import { verificationHandler } from '../../../src/verification/verification.handler';
+import { notFollowing } from '../../support/ingestion-fixture';
 import { withEffects } from '../../support/verification-effects';
 import { provenanceId } from '../../support/verification-chain';
 import { putSample } from '../../support/verification-gateway';
@@ -59,6 +60,7 @@ describe('contract events', () => {
       logger: silentLogger(),
       attempt: 1,
       maxAttempts: 3,
+      following: notFollowing,
     });
     return outcomes?.get(event.id) ?? { kind: 'handled' };
   }
