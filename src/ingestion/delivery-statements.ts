@@ -81,6 +81,9 @@ export function prepareDeliveryStatements(db: Database.Database) {
       `UPDATE deliveries INDEXED BY deliveries_due SET state = ${due}, dueAt = NULL
        WHERE state = 'waiting' AND dueAt <= ?`,
     ),
+    shiftDue: db.prepare(
+      `UPDATE deliveries INDEXED BY deliveries_due SET dueAt = dueAt - ? WHERE state = 'waiting'`,
+    ),
     nextDueAt: db.prepare(
       `SELECT min(dueAt) FROM deliveries INDEXED BY deliveries_due WHERE state = 'waiting'`,
     ),

@@ -27,6 +27,9 @@ export interface Unrouted {
   rows: QueuedRow[];
 }
 
+/** Smaller corrections of the clock are not worth a write. */
+const CLOCK_STEP_MS = 1_000;
+
 interface ClaimableRow {
   seq: number;
   attempts: number;
@@ -47,6 +50,7 @@ export class DeliveryStore {
   private readonly db: Database.Database;
   private readonly sql;
   private tokens = 0;
+  private latestMs = 0;
   /** Per ordered handler: the contract served last, so that a busy one can't starve those behind it. */
   private readonly lastLane = new Map<string, number>();
 
@@ -154,6 +158,9 @@ export class DeliveryStore {
   /** Makes ready what has waited long enough. Returns how many. */
   promoteDue(): number {
     const now = this.clock.now();
+    // A clock that was put back would make what waits for a second wait for as much longer.
+    if (this.latestMs - now > CLOCK_STEP_MS) this.sql.shiftDue.run(this.latestMs - now);
+    this.latestMs = now;
     return this.sql.anyDue.get(now) === undefined ? 0 : this.sql.promoteDue.run(now).changes;
   }
 

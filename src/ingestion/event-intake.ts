@@ -1,6 +1,7 @@
+import { PermanentError, TimeoutError } from '../platform/errors';
 import type { Logger } from '../platform/logger';
 import type { Metrics } from '../platform/metrics';
-import { nextLedger } from './chain-position';
+import { endOfLedger, nextLedger } from './chain-position';
 import { groupContracts, ledgerOf, MAX_GROUP, type ContractGroup } from './contract-groups';
 import type { EventQueue } from './event-queue';
 import type { EventPage, EventQuery, EventSource } from './event-source';
@@ -65,11 +66,21 @@ export class EventIntake {
     let worst: IntakeRound['kind'] = 'caught_up';
     const positions = await this.ensurePositions(signal);
     if (positions === null) return { kind: 'full', stored: 0, duplicates: 0, latestLedger: null };
+    let refusal: PermanentError | null = null;
     for (const group of groupContracts(positions, this.pageSize.contracts)) {
-      const end = await this.readGroup(group, signal);
-      if (end !== 'caught_up') worst = end;
-      if (end === 'back_pressure' || end === 'full' || end === 'aborted') break;
+      try {
+        const end = await this.readGroup(group, signal);
+        if (end !== 'caught_up') worst = end;
+        if (end === 'back_pressure' || end === 'full' || end === 'aborted') break;
+      } catch (error) {
+        // Too much for the time that an answer may take, perhaps: what is asked for next is lighter.
+        if (error instanceof TimeoutError) this.pageSize.reduce();
+        if (!(error instanceof PermanentError)) throw error;
+        // Refused for what it asks for: that is no reason for the other contracts to wait.
+        refusal ??= error;
+      }
     }
+    if (refusal !== null) throw refusal;
     const { stored, duplicates, latestLedger } = this;
     return { kind: worst, stored, duplicates, latestLedger };
   }
@@ -128,7 +139,7 @@ export class EventIntake {
     if (ledger !== null && ledger > page.latestLedger + 1) return { kind: 'lagging' };
 
     const lastId = page.events.at(-1)?.id;
-    const cursor = page.cursor ?? lastId ?? position.cursor;
+    const cursor = believable(page.cursor, page.latestLedger) ?? lastId ?? position.cursor;
     const next: StreamPosition = cursor === undefined ? position : { cursor };
     const asked = new Set(group.contractIds);
     const { events, malformed } = sortEvents(page.events);
@@ -147,6 +158,13 @@ export class EventIntake {
     });
     if (result.kind === 'full') return { kind: 'full' };
     this.reportGaps(gaps);
+    if (result.contradictions > 0) {
+      this.options.metrics.count('ingestion_contradictions_total', {}, result.contradictions);
+      this.options.logger.error(
+        { events: result.contradictions, from: ours[0]?.id, to: lastId },
+        'a server has another content under the ids of stored events: a network that began anew, or a fork',
+      );
+    }
     this.stored += result.inserted;
     if (result.inserted > 0) this.options.onStored();
     this.duplicates += result.duplicates;
@@ -219,6 +237,12 @@ export class EventIntake {
       );
     }
   }
+}
+
+/** No server has read beyond its own newest ledger; one that says so would make us skip what is still to come. */
+function believable(cursor: string | null, latestLedger: number): string | null {
+  const reached = cursor === null ? null : nextLedger(cursor);
+  return reached !== null && reached > latestLedger + 1 ? endOfLedger(latestLedger) : cursor;
 }
 
 /** A cursor must not go back: a lagging server's tip is no news. Opaque cursors can't be compared and are believed. */

@@ -56,6 +56,7 @@ export class EventPropagator implements ContractFollowing {
   private readonly stopping = new AbortController();
   private loop: Promise<void> | null = null;
   private lastRound: IngestionHealth['lastRound'] = null;
+  private behindSince: number | null = null;
   private latestLedger: number | null = null;
   private failures = 0;
   private lastFailure: Failure | null = null;
@@ -174,6 +175,7 @@ export class EventPropagator implements ContractFollowing {
     const facts = {
       role: this.role(),
       lastRound: this.lastRound,
+      behindSince: this.behindSince,
       lagLedgers: this.lagLedgers(),
       failures: this.failures,
       lastFailure: this.lastFailure,
@@ -203,7 +205,10 @@ export class EventPropagator implements ContractFollowing {
   }
 
   private async mayRead(): Promise<boolean> {
-    if (this.leadership !== null && !(await this.leadership.hold())) return false;
+    if (this.leadership !== null && !(await this.leadership.hold())) {
+      this.behindSince = null;
+      return false;
+    }
     const { cursorOverride, contractIds } = this.options;
     if (cursorOverride !== undefined && !this.overridden) {
       this.queue.store.moveTo(
@@ -233,6 +238,7 @@ export class EventPropagator implements ContractFollowing {
   private note(round: IntakeRound): void {
     if (round.kind !== this.lastRound?.kind) this.logger.info({ ...round }, 'event intake');
     this.lastRound = { kind: round.kind, at: this.clock.now() };
+    this.behindSince = round.kind === 'caught_up' ? null : (this.behindSince ?? this.clock.now());
     this.latestLedger = round.latestLedger ?? this.latestLedger;
   }
 

@@ -50,7 +50,9 @@ export interface IntakePage {
 
 /** full: nothing of the page is stored, the cursors stand where they were, and the same page may be offered again. */
 export type StoreResult =
-  { kind: 'stored'; inserted: number; duplicates: number } | { kind: 'full'; reason: 'disk' | 'file_limit' };
+  /** `contradictions`: those of the duplicates that are not what is stored under their id. The first one stays. */
+  | { kind: 'stored'; inserted: number; duplicates: number; contradictions: number }
+  | { kind: 'full'; reason: 'disk' | 'file_limit' };
 
 interface PositionRow {
   contractId: string;
@@ -168,16 +170,12 @@ export class EventStore {
     const enqueueTime = this.clock.now();
     const firstSeq = counter.pluck().get('nextSeq') as number;
     let seq = firstSeq;
+    let contradictions = 0;
     for (const event of page.events) {
       const contract = this.contractKey(event.contractId);
-      seq += insertEvent.run(
-        seq,
-        event.id,
-        serializeEvent(event),
-        enqueueTime,
-        contract,
-        event.ledger,
-      ).changes;
+      const data = serializeEvent(event);
+      if (insertEvent.run(seq, event.id, data, enqueueTime, contract, event.ledger).changes > 0) seq += 1;
+      else if (this.contradicts(event)) contradictions += 1;
     }
     for (const { id, contractId, data, reason } of page.malformed ?? []) {
       const contract = this.contractKey(contractId);
@@ -199,7 +197,13 @@ export class EventStore {
     }
     const offered = page.events.length + (page.malformed?.length ?? 0);
     const inserted = seq - firstSeq;
-    return { kind: 'stored', inserted, duplicates: offered - inserted };
+    return { kind: 'stored', inserted, duplicates: offered - inserted, contradictions };
+  }
+
+  /** Compares what the network says, not how a server's version puts it. */
+  private contradicts(event: RawEvent): boolean {
+    const stored = this.read(this.seqOf(event.id) ?? 0);
+    return stored !== null && essenceOf(stored) !== essenceOf(event);
   }
 
   private contractKey(contractId: string): number {
@@ -211,6 +215,9 @@ export class EventStore {
     return key;
   }
 }
+
+const essenceOf = ({ contractId, ledger, txHash, topic, value }: RawEvent): string =>
+  JSON.stringify([contractId, ledger, txHash, topic, value]);
 
 function prepareStatements(db: Database.Database) {
   return {

@@ -11,6 +11,8 @@ export interface IngestionHealth {
   role: 'leading' | 'following' | 'stopped';
   /** How the last round ended, and when (epoch milliseconds). Null before the first and for a follower. */
   lastRound: { kind: IntakeRound['kind']; at: number } | null;
+  /** Since when no round has caught up, epoch milliseconds. Null when the last one did, and for a follower. */
+  behindSince: number | null;
   /** Ledgers between the rearmost contract and the newest known one. Null before the first answer. */
   lagLedgers: number | null;
   /** Rounds in a row that met an error, and the last of these. */
@@ -26,7 +28,7 @@ export interface IngestionHealth {
 }
 
 export interface HealthThresholds {
-  /** An open event older than this means that handlers don't keep up, milliseconds. */
+  /** An open event older than this means that handlers don't keep up, milliseconds. Reading may be behind for as long. */
   maxEventAgeMs: number;
   maxLagLedgers: number;
 }
@@ -47,6 +49,10 @@ export function problemsOf(
     [
       health.queue.oldestEventAge > limits.maxEventAgeMs,
       'handlers are behind: the oldest open event is too old',
+    ],
+    [
+      health.behindSince !== null && now - health.behindSince > limits.maxEventAgeMs,
+      `reading is not up to date: its last round ended as ${health.lastRound?.kind ?? ''}`,
     ],
     [(health.lagLedgers ?? 0) > limits.maxLagLedgers, `${health.lagLedgers ?? 0} ledgers behind the network`],
     [recentGaps > 0, `${recentGaps} gaps in the last day: events that no server had any more`],

@@ -67,7 +67,12 @@ describe('enqueue and dequeue', () => {
       contractIds: [CONTRACT_A],
       position: { cursor: second.id },
     };
-    expect(queue.enqueueBatch(page)).toEqual({ kind: 'stored', inserted: 2, duplicates: 1 });
+    expect(queue.enqueueBatch(page)).toEqual({
+      kind: 'stored',
+      inserted: 2,
+      duplicates: 1,
+      contradictions: 0,
+    });
     expect(queue.store.positions().get(CONTRACT_A)).toEqual({ cursor: second.id });
   });
 });

@@ -26,10 +26,11 @@ const hostile = (value: unknown): Handle => {
   // Handlers in files of their own are often plain JavaScript: nothing has checked what they throw or return.
   return (() => value) as Handle;
 };
-const throwing = (value: unknown): Handle =>
-  (() => {
+const throwing =
+  (value: unknown): Handle =>
+  () => {
     throw value;
-  });
+  };
 
 it.each<[string, Handle]>([
   ['throws undefined', throwing(undefined)],
