@@ -139,9 +139,28 @@ describe('framing', () => {
     socket.destroy();
   });
 
+  it('refuses a database that no server would make, and goes on', async () => {
+    const socket = await open();
+    for (const $db of ['no such', 'no.such', 'no$such']) {
+      socket.write(message({ insert: 'things', documents: [{ _id: 1 }], $db }));
+      expect((await readReplies(socket, 1))[0]?.body).toMatchObject({ ok: 0, code: 73 });
+    }
+    socket.destroy();
+  });
+
   const badChecksum = message({ ping: 1, $db: 'admin' }, CHECKSUM_PRESENT);
   const longString = BSON.serialize({ ping: 'x', $db: 'admin' });
   new DataView(longString.buffer, longString.byteOffset).setInt32(4 + 1 + 5, 1_000_000, true);
+
+  const element = (type: number, name: string, ...value: Uint8Array[]): Buffer =>
+    Buffer.concat([Buffer.from([type]), Buffer.from(`${name}\0`), ...value]);
+  const rawDocument = (...elements: Buffer[]): Buffer => {
+    const content = Buffer.concat(elements);
+    return Buffer.concat([int32(content.length + 5), content, Buffer.from([0])]);
+  };
+  const rawMessage = (...elements: Buffer[]): Buffer =>
+    frame(OP_MSG, int32(0), Buffer.from([0]), rawDocument(element(0x10, 'ping', int32(1)), ...elements));
+  const text = (bytes: Buffer): Buffer => Buffer.concat([int32(bytes.length + 1), bytes, Buffer.from([0])]);
 
   it.each([
     ['a length below a header', int32(15, 1, 0, OP_MSG)],
@@ -160,6 +179,50 @@ describe('framing', () => {
       frame(OP_MSG, int32(0), Buffer.from([0]), int32(100_000), Buffer.alloc(20)),
     ],
     ['a string longer than its document', frame(OP_MSG, int32(0), Buffer.from([0]), longString)],
+    ['a short string that is not UTF-8', rawMessage(element(2, 'a', text(Buffer.from([0xff]))))],
+    ['a long string that is not UTF-8', rawMessage(element(2, 'a', text(Buffer.alloc(60, 0xc3))))],
+    ['a surrogate on its own', rawMessage(element(2, 'a', text(Buffer.from('eda080', 'hex'))))],
+    ['a field name that is not UTF-8', rawMessage(Buffer.concat([Buffer.from([0x0a, 0xff, 0])]))],
+    [
+      'code whose scope ends elsewhere',
+      rawMessage(element(0x0f, 'a', int32(99), text(Buffer.from('x')), rawDocument())),
+    ],
+    [
+      'binary data with two lengths that disagree',
+      rawMessage(element(5, 'a', int32(9), Buffer.from([2]), int32(3), Buffer.from('abc'))),
+    ],
+    [
+      'a value nested deeper than 200 levels',
+      rawMessage(
+        element(
+          3,
+          'a',
+          Array.from({ length: 250 }).reduce<Buffer>(
+            (inner) => rawDocument(element(3, 'a', inner)),
+            rawDocument(),
+          ),
+        ),
+      ),
+    ],
+    [
+      'documents that come twice',
+      frame(
+        OP_MSG,
+        int32(0),
+        bodySection({ insert: 'twice', $db: 'wire' }),
+        sequenceSection('documents', [{}]),
+        sequenceSection('documents', [{}]),
+      ),
+    ],
+    [
+      'documents that the body has as well',
+      frame(
+        OP_MSG,
+        int32(0),
+        bodySection({ insert: 'twice', documents: [{}], $db: 'wire' }),
+        sequenceSection('documents', [{}]),
+      ),
+    ],
     [
       'a query of old',
       frame(OP_QUERY, int32(0), Buffer.from('test.things\0'), int32(0, 0), BSON.serialize({})),

@@ -1,3 +1,4 @@
+import { withIdFirst } from '../bson/field-order';
 import type { Document, Value } from '../bson/values';
 import { field, isDocument } from '../bson/values';
 import { badValue, CommandError, failedToParse } from '../errors';
@@ -68,7 +69,7 @@ function mergeInto(
   }
   switch (whenMatched) {
     case 'replace':
-      return { ...incoming, _id: existing._id };
+      return withIdFirst(incoming, existing._id);
     case 'merge':
       return { ...existing, ...incoming, _id: existing._id };
     default:

@@ -1,5 +1,6 @@
 import type { Binary, BSONSymbol, Code, Timestamp } from 'mongodb';
 import { BSONRegExp, Decimal128, Double } from 'mongodb';
+import { entriesOf, namesOf } from './field-order';
 import { RANK as RANKS } from './ranks';
 import type { Document, NumericValue, ObjectId, Value } from './values';
 import { at, rankOf, toNumber } from './values';
@@ -91,8 +92,8 @@ export function compareNumbers(a: NumericValue, b: NumericValue): number {
 }
 
 function compareDocuments(a: Document, b: Document, strings: StringOrder): number {
-  const namesA = Object.keys(a);
-  const namesB = Object.keys(b);
+  const namesA = namesOf(a);
+  const namesB = namesOf(b);
   const length = Math.min(namesA.length, namesB.length);
   for (let i = 0; i < length; i++) {
     const nameA = at(namesA, i);
@@ -208,7 +209,7 @@ export function keyOf(value: Value): string {
     case RANK.objectId:
       return `o${(value as ObjectId).toHexString()}`;
     case RANK.object:
-      return `{${Object.entries(value as Document)
+      return `{${entriesOf(value as Document)
         .map(([name, each]) => `${JSON.stringify(name)}:${keyOf(each)}`)
         .join()}}`;
     case RANK.array:

@@ -1,4 +1,6 @@
+import { isUtf8 } from 'node:buffer';
 import { Binary, BSONRegExp, BSONSymbol, Code, Decimal128, MaxKey, MinKey, Timestamp } from 'mongodb';
+import { FieldOrder } from './field-order';
 import type { Document, Value } from './values';
 import { double, OLD_BINARY_SUBTYPE, ObjectId, setField } from './values';
 
@@ -14,6 +16,12 @@ const MAX_DEPTH = 200;
 const MAX_INTERNED_BYTES = 32;
 const INTERN_SLOTS = 8192;
 
+/** Decoding would put another character for what isn't UTF-8, and so store what nobody sent. */
+function textOf(bytes: Buffer, from: number, to: number): string {
+  if (!isUtf8(bytes.subarray(from, to))) throw new MalformedBsonError('a text is not UTF-8');
+  return bytes.toString('utf8', from, to);
+}
+
 /** Field names and short values repeat in every document; one shared string each saves memory and the work to make it. */
 class InternTable {
   readonly #strings = new Array<string | undefined>(INTERN_SLOTS);
@@ -23,7 +31,7 @@ class InternTable {
     let hash = 2166136261;
     for (let i = from; i < to; i++) {
       const byte = bytes[i] as number;
-      if (byte > 127) return bytes.toString('utf8', from, to);
+      if (byte > 127) return textOf(bytes, from, to);
       hash = Math.imul(hash ^ byte, 16777619);
     }
     const slot = (hash ^ (hash >>> 15)) & (INTERN_SLOTS - 1);
@@ -79,9 +87,7 @@ class Reader {
     const end = this.at + length - 1;
     if (length < 1 || this.bytes[end] !== 0) throw new MalformedBsonError('a string has a wrong length');
     const text =
-      length <= MAX_INTERNED_BYTES
-        ? values.get(this.bytes, this.at, end)
-        : this.bytes.toString('utf8', this.at, end);
+      length <= MAX_INTERNED_BYTES ? values.get(this.bytes, this.at, end) : textOf(this.bytes, this.at, end);
     this.at = end + 1;
     return text;
   }
@@ -89,10 +95,13 @@ class Reader {
   document(depth: number): Document {
     const end = this.#enter(depth);
     const document: Document = {};
+    const order = new FieldOrder();
     for (let type = this.#type(end); type !== 0; type = this.#type(end)) {
       const name = this.name();
+      order.note(name, document);
       setField(document, name, this.#value(type, depth));
     }
+    order.keep(document);
     return document;
   }
 
@@ -168,8 +177,7 @@ class Reader {
       case 0x0e:
         return new BSONSymbol(this.string());
       case 0x0f:
-        this.int32();
-        return new Code(this.string(), this.document(depth + 1));
+        return this.#codeWithScope(depth);
       case 0x10:
         return this.int32();
       case 0x11: {
@@ -191,10 +199,23 @@ class Reader {
     }
   }
 
+  #codeWithScope(depth: number): Code {
+    const start = this.at;
+    const length = this.int32();
+    const code = new Code(this.string(), this.document(depth + 1));
+    if (this.at !== start + length)
+      throw new MalformedBsonError('a scope does not end where its length says');
+    return code;
+  }
+
   #binary(): Binary {
     let length = this.int32();
     const subtype = this.bytes[this.#take(1)] as number;
-    if (subtype === OLD_BINARY_SUBTYPE) length = this.int32();
+    if (subtype === OLD_BINARY_SUBTYPE) {
+      const inner = this.int32();
+      if (length !== inner + 4) throw new MalformedBsonError('binary data has two lengths that disagree');
+      length = inner;
+    }
     const start = this.#take(length);
     return new Binary(Uint8Array.from(this.bytes.subarray(start, start + length)), subtype);
   }

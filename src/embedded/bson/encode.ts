@@ -1,4 +1,5 @@
 import { Binary, BSONRegExp, BSONSymbol, Code, Decimal128, Double, MaxKey, MinKey, Timestamp } from 'mongodb';
+import { namesOf } from './field-order';
 import type { Document, Value } from './values';
 import { isInt32, OLD_BINARY_SUBTYPE, ObjectId } from './values';
 
@@ -57,7 +58,7 @@ export class BsonWriter {
   document(document: { readonly [field: string]: Encodable }): void {
     const start = this.#at;
     this.int32(0);
-    for (const name of Object.keys(document)) this.#element(name, document[name]);
+    for (const name of namesOf(document as Document)) this.#element(name, document[name]);
     this.byte(0);
     this.setInt32(this.#at - start, start);
   }

@@ -34,8 +34,12 @@ export type Value =
   | Value[]
   | Document;
 
+/** Where a document keeps the order of its fields, if an object with these names would list them in another. Copies take it along. */
+export const FIELD_ORDER = Symbol('field order');
+
 export interface Document {
   [field: string]: Value;
+  [FIELD_ORDER]?: readonly string[];
 }
 
 export type NumericValue = number | bigint | Double | Decimal128;

@@ -1,4 +1,5 @@
 import { keyOf } from '../bson/compare';
+import { entriesOf } from '../bson/field-order';
 import type { Document, Value } from '../bson/values';
 import { isDocument, isNumeric, toNumber } from '../bson/values';
 import { badValue, CommandError } from '../errors';
@@ -168,7 +169,7 @@ class IndexPlanner {
       if (isConstant(intervals) && this.#isPartialOn(path)) constants.add(path);
     let direction: 1 | -1 | undefined;
     let position = 0;
-    for (const [path, how] of Object.entries(sort)) {
+    for (const [path, how] of entriesOf(sort)) {
       if (constants.has(path)) continue;
       if (!isNumeric(how)) return undefined;
       while (constants.has(parts[position]?.path ?? '')) position++;

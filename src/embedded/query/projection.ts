@@ -1,5 +1,6 @@
 import type { Document, Value } from '../bson/values';
-import { at, field, isDocument, isNumeric, setField, toNumber } from '../bson/values';
+import { putField, withIdFirst } from '../bson/field-order';
+import { at, FIELD_ORDER, field, isDocument, isNumeric, setField, toNumber } from '../bson/values';
 import { badValue, CommandError } from '../errors';
 import type { FilterContext } from './filter';
 import { elementTest } from './operators';
@@ -179,6 +180,8 @@ function applyRules(part: Document, rules: Rules, inclusive: boolean): Document 
     const kept = rule ? applyRule(rule, part[name], inclusive) : inclusive ? undefined : part[name];
     if (kept !== undefined) setField(result, name, kept);
   }
+  const order = part[FIELD_ORDER];
+  if (order) result[FIELD_ORDER] = order;
   return result;
 }
 
@@ -188,7 +191,7 @@ export function withValueAt(document: Document, parts: readonly string[], value:
   const copy = { ...document };
   if (parts.length === 1) {
     if (value === undefined) Reflect.deleteProperty(copy, name);
-    else setField(copy, name, value);
+    else putField(copy, name, value);
     return copy;
   }
   const inner = (each: Value): Value => {
@@ -197,7 +200,7 @@ export function withValueAt(document: Document, parts: readonly string[], value:
   };
   const current = field(document, name);
   if (current === undefined && value === undefined) return document;
-  setField(copy, name, inner(current));
+  putField(copy, name, inner(current));
   return copy;
 }
 
@@ -217,7 +220,7 @@ export function compileProjection(specification: Document, context: ProjectionCo
     let result = applyRules(document, rules, inclusive);
     for (const { path, compute } of computed) {
       const value = compute(document);
-      if (path === '_id' && value !== undefined) result = { _id: value, ...result };
+      if (path === '_id' && value !== undefined) result = withIdFirst(result, value);
       else result = withValueAt(result, path.split('.'), value);
     }
     return result;

@@ -1,5 +1,6 @@
 import type { StringOrder } from '../bson/compare';
 import { compareValues } from '../bson/compare';
+import { entriesOf } from '../bson/field-order';
 import type { Document, Value } from '../bson/values';
 import { at, field, isNumeric, toNumber } from '../bson/values';
 import { badValue } from '../errors';
@@ -44,7 +45,7 @@ export class Sorter {
 
   /** @throws CommandError when it isn't one */
   constructor(specification: Document, strings?: StringOrder) {
-    this.#parts = Object.entries(specification).map(([path, how]) => partOf(path, how));
+    this.#parts = entriesOf(specification).map(([path, how]) => partOf(path, how));
     this.#strings = strings;
   }
 

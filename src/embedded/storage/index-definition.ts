@@ -1,4 +1,5 @@
 import { keyOf } from '../bson/compare';
+import { entriesOf } from '../bson/field-order';
 import type { Document, Value } from '../bson/values';
 import { isDocument, isNumeric, toNumber } from '../bson/values';
 import { CommandError, typeMismatch } from '../errors';
@@ -44,7 +45,7 @@ const KNOWN_OPTIONS = new Set([
 ]);
 
 function keyPartsOf(key: Document): KeyPart[] {
-  const parts = Object.entries(key).map(([path, how]): KeyPart => {
+  const parts = entriesOf(key).map(([path, how]): KeyPart => {
     if (path === '' || path.startsWith('$') || path.split('.').includes('')) {
       throw new CommandError(67, `Index key contains an illegal field name: '${path}'.`);
     }

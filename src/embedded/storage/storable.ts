@@ -1,4 +1,5 @@
 import { Binary, BSONRegExp } from 'mongodb';
+import { withIdFirst } from '../bson/field-order';
 import type { Document, Value } from '../bson/values';
 import { bsonTypeName, field, isDocument, ObjectId } from '../bson/values';
 import { badValue, CommandError } from '../errors';
@@ -35,6 +36,8 @@ export function requireStorable(document: Document): void {
   }
 }
 
+/** The document as it is stored: with an `_id`, and that first. */
 export function withId(document: Document): Document {
-  return field(document, '_id') === undefined ? { _id: ObjectId.generate(), ...document } : document;
+  const id = field(document, '_id');
+  return withIdFirst(document, id === undefined ? ObjectId.generate() : id);
 }

@@ -1,6 +1,7 @@
 import type { Document, Value } from '../bson/values';
-import { isDocument, ObjectId } from '../bson/values';
+import { isDocument } from '../bson/values';
 import { CommandError } from '../errors';
+import { withId } from '../storage/storable';
 import { withChange } from './paths';
 import type { Updater } from './updater';
 import { isReplacement } from './updater';
@@ -58,6 +59,5 @@ export function documentToInsert(filter: Document, update: Value, updater: Updat
   }
   let base: Document = {};
   for (const [path, value] of equalities) base = withChange(base, path.split('.'), () => value, true);
-  const { _id = ObjectId.generate(), ...rest } = updater.apply(base, true);
-  return { _id, ...rest };
+  return withId(updater.apply(base, true));
 }

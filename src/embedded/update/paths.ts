@@ -1,3 +1,4 @@
+import { putField } from '../bson/field-order';
 import type { Document, Value } from '../bson/values';
 import { at, field, isDocument, setField } from '../bson/values';
 import { badValue, CommandError } from '../errors';
@@ -123,7 +124,7 @@ function changeAt(
   if (after === before) return value;
   const copy = { ...value };
   if (after === undefined) Reflect.deleteProperty(copy, part);
-  else setField(copy, part, after);
+  else putField(copy, part, after);
   return copy;
 }
 

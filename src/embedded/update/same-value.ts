@@ -1,4 +1,5 @@
 import { compareValues } from '../bson/compare';
+import { namesOf } from '../bson/field-order';
 import type { Value } from '../bson/values';
 import { at, bsonTypeName, isDocument } from '../bson/values';
 
@@ -9,7 +10,7 @@ export function sameValue(a: Value, b: Value): boolean {
     return a.length === b.length && a.every((each, i) => sameValue(each, b[i]));
   }
   if (isDocument(a) && isDocument(b)) {
-    const [namesA, namesB] = [Object.keys(a), Object.keys(b)];
+    const [namesA, namesB] = [namesOf(a), namesOf(b)];
     return (
       namesA.length === namesB.length &&
       namesA.every((name, i) => name === at(namesB, i) && sameValue(a[name], b[name]))

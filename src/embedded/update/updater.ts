@@ -1,4 +1,5 @@
 import { equalValues } from '../bson/compare';
+import { withIdFirst } from '../bson/field-order';
 import type { Document, Value } from '../bson/values';
 import { field, isDocument } from '../bson/values';
 import type { Reshape } from '../aggregation/reshape';
@@ -211,7 +212,7 @@ function keepId(before: Document, after: Document, inserts: boolean): Document {
     );
   }
   if (inserts && newId !== undefined) return after;
-  return { _id: id, ...Object.fromEntries(Object.entries(after).filter(([name]) => name !== '_id')) };
+  return withIdFirst(after, id);
 }
 
 function replacementUpdater(replacement: Document): Updater {

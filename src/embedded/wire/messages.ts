@@ -1,8 +1,8 @@
 import { decodeDocument, MalformedBsonError } from '../bson/decode';
 import type { Encodable } from '../bson/encode';
 import { BsonWriter } from '../bson/encode';
+import { putField } from '../bson/field-order';
 import type { Document, Value } from '../bson/values';
-import { setField } from '../bson/values';
 import { crc32c } from './crc32c';
 import { HEADER_BYTES, ProtocolError } from './framing';
 
@@ -81,7 +81,10 @@ function readMessage(bytes: Buffer): IncomingMessage {
   }
   if (!body || at !== end)
     throw new ProtocolError('a message has no body, or does not end where its length says');
-  for (const { name, documents } of sequences) setField(body, name, documents);
+  for (const { name, documents } of sequences) {
+    if (Object.hasOwn(body, name)) throw new ProtocolError(`'${name}' is in a message twice`);
+    putField(body, name, documents);
+  }
   return {
     requestId: bytes.readInt32LE(4),
     legacy: false,
