@@ -56,6 +56,7 @@ async function main(): Promise<void> {
     await Promise.all(workers.map((worker) => once(worker, 'message')));
     for (const worker of workers) worker.send(order);
     await firstMint(simnet);
+    const cpu = process.cpuUsage();
     const from = simnet.latestLedger + WARM_UP_LEDGERS;
     await simnet.waitForLedger(from + options.ledgers);
     const to = simnet.latestLedger;
@@ -63,7 +64,11 @@ async function main(): Promise<void> {
       workers.map(async (worker) => ((await once(worker, 'message')) as [Report])[0]),
     );
     for (const worker of workers) worker.send('stop');
-    print(summary(simnet, await reports, { from, to }), server.description);
+    const { user, system } = process.cpuUsage(cpu);
+    print(
+      summary(simnet, await reports, { from, to, networkCpuMs: (user + system) / 1000 }),
+      server.description,
+    );
   } finally {
     for (const worker of workers) worker.kill('SIGKILL');
     await simnet.stop();
@@ -77,7 +82,14 @@ async function firstMint(simnet: Simnet): Promise<void> {
 
 type Summary = ReturnType<typeof summary>;
 
-function summary(simnet: Simnet, reports: Report[], { from, to }: { from: number; to: number }) {
+interface Measured {
+  from: number;
+  to: number;
+  /** Of this process: the simulated network, and the database where it is the embedded one. */
+  networkCpuMs: number;
+}
+
+function summary(simnet: Simnet, reports: Report[], { from, to, networkCpuMs }: Measured) {
   const stats = simnet.observer.stats();
   const minted = simnet.observer.certificates();
   const perLedger = Array.from(
@@ -87,6 +99,7 @@ function summary(simnet: Simnet, reports: Report[], { from, to }: { from: number
   const confirmed = new Set(reports.flatMap((report) => report.confirmed));
   const times = reports.flatMap((report) => report.confirmationMs).sort((a, b) => a - b);
   const at = (share: number): number => Math.round(times[Math.floor(share * (times.length - 1))] ?? 0);
+  const perTransaction = (sum: number): number => Math.round((10 * sum) / confirmed.size) / 10;
   const mean = perLedger.reduce((sum, count) => sum + count, 0) / perLedger.length;
   return {
     channels: options.channels,
@@ -103,8 +116,11 @@ function summary(simnet: Simnet, reports: Report[], { from, to }: { from: number
     badSequences: stats.badSequences,
     tryAgainLater: stats.tryAgainLater,
     sendToConfirmedMs: { p50: at(0.5), p95: at(0.95), p99: at(0.99) },
-    rpcCallsPerTransaction:
-      Math.round((10 * reports.reduce((sum, report) => sum + report.rpcCalls, 0)) / confirmed.size) / 10,
+    rpcCallsPerTransaction: perTransaction(reports.reduce((sum, report) => sum + report.rpcCalls, 0)),
+    cpuMsPerTransaction: {
+      workers: perTransaction(reports.reduce((sum, report) => sum + report.cpuMs, 0)),
+      network: perTransaction(networkCpuMs),
+    },
     outcomes: merged(reports.map((report) => report.outcomes)),
     errors: merged(reports.map((report) => report.errors)),
   };

@@ -18,4 +18,6 @@ export interface Report {
   outcomes: Record<string, number>;
   errors: Record<string, number>;
   rpcCalls: number;
+  /** Processor time from the first send to the stop. */
+  cpuMs: number;
 }

@@ -11,7 +11,7 @@ import type { IntentId, SubmissionRequest } from '../../src/stellar/submission';
 import type { Order, Report } from './order';
 
 const CONFIRM_MS = 60_000;
-const report: Report = { confirmed: [], confirmationMs: [], outcomes: {}, errors: {}, rpcCalls: 0 };
+const report: Report = { confirmed: [], confirmationMs: [], outcomes: {}, errors: {}, rpcCalls: 0, cpuMs: 0 };
 const stop = new AbortController();
 // All lanes listen to the one signal.
 setMaxListeners(0, stop.signal);
@@ -46,7 +46,10 @@ async function run({ facts, uri, channels, lanes, pollIntervalMs }: Order): Prom
     },
   });
   await layer.ensureIndexes();
+  const cpu = process.cpuUsage();
   await Promise.all(Array.from({ length: lanes }, () => submitUntilStopped(layer, facts)));
+  const { user, system } = process.cpuUsage(cpu);
+  report.cpuMs = (user + system) / 1000;
   await layer.close();
   await connection.close();
   process.send?.(report, () => process.exit(0));

@@ -1,6 +1,7 @@
 import { PermanentError } from '../platform/errors';
+import type { Endpoint } from './rpc/endpoint';
 import { RpcNodeError, RpcRefusedError } from './rpc/rpc-errors';
-import type { EventsReply, SorobanRpc } from './rpc/soroban-rpc';
+import type { Ask, EventsReply, SorobanRpc } from './rpc/soroban-rpc';
 
 /** A contract event as a node tells it, undecoded: one bad value must not cost its whole page. */
 export interface RawEvent {
@@ -43,6 +44,15 @@ export type EventPageResult =
   /** The node gave up on the amount of work: ask for less. */
   | { kind: 'too_heavy' };
 
+interface LedgerRange {
+  oldest: number;
+  latest: number;
+}
+type OutOfRange = Extract<EventPageResult, { kind: 'out_of_range' }>;
+type Located = OutOfRange & { endpoint: Endpoint };
+
+/** One node's cursors and pages fit together best. */
+const STICKY = 'events';
 const CONTRACTS_PER_FILTER = 5;
 const MAX_FILTERS = 5;
 /** JSON-RPC code of a request that ran into the node's processing limit. */
@@ -54,40 +64,80 @@ const END_OF_LEDGER = 0xffff_ffff;
 export class EventsClient {
   constructor(private readonly rpc: SorobanRpc) {}
 
-  /** @throws PermanentError TOO_MANY_CONTRACTS, RPC_REFUSED; TransientError when no node answers. */
+  /**
+   * A node that doesn't hold what is asked for is no proof that none does: the others are asked before that is said.
+   * @throws PermanentError TOO_MANY_CONTRACTS, RPC_REFUSED; TransientError when no node answers.
+   */
   async fetchEvents(query: EventQuery, signal: AbortSignal): Promise<EventPageResult> {
+    const asked = await this.ask(query, { signal, stickyKey: STICKY });
+    if (asked.kind !== 'out_of_range') return asked;
+    const ranges: LedgerRange[] = [asked];
+    for (const endpoint of this.rpc.pool.witnesses()) {
+      if (endpoint === asked.endpoint || !endpoint.isClosed) continue;
+      const range = await this.rangeOf(endpoint, signal);
+      if (range === null) continue;
+      ranges.push(range);
+      if (!holds(range, query)) continue;
+      const other = await this.ask(query, { signal, stickyKey: STICKY, only: endpoint });
+      if (other.kind !== 'out_of_range') return other;
+    }
+    return { kind: 'out_of_range', ...bestOf(ranges, query) };
+  }
+
+  /** Sequence number of the newest closed ledger. */
+  async getLatestLedger(signal: AbortSignal): Promise<number> {
+    return (await this.rpc.latestLedger({ signal, stickyKey: STICKY })).sequence;
+  }
+
+  private async ask(query: EventQuery, ask: Ask): Promise<Exclude<EventPageResult, OutOfRange> | Located> {
     const params = {
       filters: filtersFor(query.contractIds),
       pagination: { limit: query.limit, ...(query.cursor !== undefined && { cursor: query.cursor }) },
       ...(query.startLedger !== undefined && { startLedger: query.startLedger }),
     };
     try {
-      const { value } = await this.rpc.events(params, { signal, stickyKey: 'events' });
-      return readPage(query, value);
+      const { value, endpoint } = await this.rpc.events(params, ask);
+      const result = readPage(query, value);
+      return result.kind === 'out_of_range' ? { ...result, endpoint } : result;
     } catch (error) {
       if (error instanceof RpcNodeError && error.facts.rpcCode === PROCESSING_LIMIT)
         return { kind: 'too_heavy' };
       if (!(error instanceof RpcRefusedError)) throw error;
-      return await this.explainRefusal(query, error, signal);
+      // Nodes refuse what is out of range with the code of any bad request. Their range tells the two apart.
+      const range = await this.rpc.range(error.source, ask.signal);
+      if (wantedLedger(query) === undefined || holds(range, query)) throw error;
+      return { kind: 'out_of_range', ...range, endpoint: error.source };
     }
   }
 
-  /** Sequence number of the newest closed ledger. */
-  async getLatestLedger(signal: AbortSignal): Promise<number> {
-    return (await this.rpc.latestLedger({ signal, stickyKey: 'events' })).sequence;
+  private async rangeOf(endpoint: Endpoint, signal: AbortSignal): Promise<LedgerRange | null> {
+    try {
+      return await this.rpc.range(endpoint, signal);
+    } catch {
+      signal.throwIfAborted();
+      return null;
+    }
   }
+}
 
-  /** Nodes refuse what is out of range with the code of any bad request. Their range tells the two apart. */
-  private async explainRefusal(
-    query: EventQuery,
-    refusal: RpcRefusedError,
-    signal: AbortSignal,
-  ): Promise<EventPageResult> {
-    const { oldest, latest } = await this.rpc.range(refusal.source, signal);
-    const wanted = query.startLedger ?? positionOf(query.cursor)?.ledger;
-    if (wanted === undefined || (wanted >= oldest && wanted <= latest)) throw refusal;
-    return { kind: 'out_of_range', oldest, latest };
-  }
+const wantedLedger = (query: EventQuery): number | undefined =>
+  query.startLedger ?? positionOf(query.cursor)?.ledger;
+
+function holds({ oldest, latest }: LedgerRange, query: EventQuery): boolean {
+  const wanted = wantedLedger(query);
+  return wanted !== undefined && wanted >= oldest && wanted <= latest;
+}
+
+/** Of nodes that have come as far as asked for, the one that lost least; without any, the one that has come furthest. */
+function bestOf(ranges: readonly LedgerRange[], query: EventQuery): LedgerRange {
+  const wanted = wantedLedger(query) ?? 0;
+  const [best] = ranges.toSorted(
+    (a, b) =>
+      Number(b.latest >= wanted) - Number(a.latest >= wanted) ||
+      (a.latest >= wanted ? a.oldest - b.oldest : b.latest - a.latest),
+  );
+  const { oldest, latest } = best as LedgerRange;
+  return { oldest, latest };
 }
 
 function filtersFor(contractIds: readonly string[]) {

@@ -79,6 +79,7 @@ export function createStellarLayer(options: StellarLayerOptions): StellarLayer {
       channels: channelRepository,
       submissions,
       buildLeaseMs: options.buildLeaseMs ?? DEFAULT_BUILD_LEASE_MS,
+      logger,
       clock,
     });
 
@@ -101,6 +102,8 @@ export function createStellarLayer(options: StellarLayerOptions): StellarLayer {
     tracker,
     sender,
     fees,
+    ledgers: rpcPool.ledgers,
+    payer: oracle.publicKey,
     pollIntervalMs: settings.STELLAR_TX_POLL_INTERVAL_MS,
     bumpAfterLedgers: settings.STELLAR_BUMP_AFTER_LEDGERS,
     clock,

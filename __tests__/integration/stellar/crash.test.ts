@@ -38,7 +38,7 @@ const moments: Moment[] = [
   {
     name: 'between leasing the source account and storing what it signs',
     lastStep: 'prepare',
-    faults: [{ methods: ['getLatestLedger'], fault: { kind: 'timeoutBefore', holdMs } }],
+    faults: [{ methods: ['getLedgerEntries'], fault: { kind: 'timeoutBefore', holdMs } }],
     hasCome: ({ held, submission }) => held && submission?.building !== null,
   },
   {

@@ -118,7 +118,7 @@ describe('submissions that nobody follows any more', () => {
     const layer = await fixture.openLayer({ STELLAR_RPC_TIMEOUT_MS: '60000' });
     const wanted = request(layer);
     fixture.simnet.setFaults({
-      rules: [{ methods: ['getLatestLedger'], fault: { kind: 'timeoutBefore', holdMs: 60_000 } }],
+      rules: [{ methods: ['getLedgerEntries'], fault: { kind: 'timeoutBefore', holdMs: 60_000 } }],
     });
     const controller = new AbortController();
     const pending = layer.submitter.prepare(wanted, controller.signal).catch((error: unknown) => error);

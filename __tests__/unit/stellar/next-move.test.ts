@@ -9,6 +9,7 @@ const base: Situation = {
   recommendedBid: 1_000n,
   cap: 1_000_000n,
   bumpAfterLedgers: 5,
+  isPaidBySource: true,
 };
 
 // The rules are stellar-core's: 4 ledgers in the queue, replacement by ten times the bid, any fee once dropped.
@@ -35,6 +36,21 @@ describe('what to do for a transaction that is in no ledger yet', () => {
       { kind: 'wait' },
     ],
     ['patient beyond the queue', { latestLedger: 106, bumpAfterLedgers: 12 }, { kind: 'resend' }],
+    [
+      'the source account has no funds: the oracle account pays',
+      { lastReply: { kind: 'no_funds' } },
+      { kind: 'bump', bid: 1_000n },
+    ],
+    [
+      'the source account has no funds, and fees are over the cap',
+      { lastReply: { kind: 'no_funds' }, recommendedBid: 9_000n, cap: 2_000n },
+      { kind: 'bump', bid: 2_000n },
+    ],
+    [
+      'the oracle account itself has no funds',
+      { lastReply: { kind: 'no_funds' }, isPaidBySource: false },
+      { kind: 'resend' },
+    ],
     [
       'refused for its fee',
       { lastReply: { kind: 'low_fee', neededBid: 5_000n }, acceptedAtLedger: null },

@@ -1,4 +1,5 @@
 import type { Clock } from '../../platform/clock';
+import { PermanentError } from '../../platform/errors';
 import { originOf } from './json-rpc';
 
 /**
@@ -27,8 +28,14 @@ export interface EndpointHealth {
   foreign: boolean;
 }
 
-/** A wish to be left alone for longer than this is taken for a mistake. */
-const MAX_PAUSE_MS = 60_000;
+/** Where the network's own clock stood by the answers of one node. */
+interface ChainClock {
+  closeTimeMs: number;
+  readAtMs: number;
+}
+
+/** Answers overtake each other by moments; a close time that is earlier by more than this takes an earlier one back. */
+const OUT_OF_ORDER_MS = 60_000;
 const MAX_COOLDOWN_FACTOR = 8;
 const LATENCY_WEIGHT = 0.2;
 
@@ -36,7 +43,7 @@ const LATENCY_WEIGHT = 0.2;
 export class Endpoint {
   readonly url: string;
   readonly origin: string;
-  /** Highest ledger that it told of. */
+  /** The ledger that it told of last. */
   latestLedger: number | null = null;
   /** Whether its passphrase is ours; unknown before the first call. */
   network: 'unknown' | 'ours' | 'foreign' = 'unknown';
@@ -46,9 +53,13 @@ export class Endpoint {
   private openUntilMs = 0;
   private pausedUntilMs = 0;
   private latencyMs: number | null = null;
+  private chainClock: ChainClock | null = null;
 
+  /** @throws PermanentError INVALID_RPC_URL, which doesn't quote it */
   constructor(private readonly options: EndpointOptions) {
     this.url = options.url;
+    // No cause: the runtime's own error quotes what it was given, and that may hold a provider's key.
+    if (!URL.canParse(options.url)) throw new PermanentError('INVALID_RPC_URL', 'an RPC endpoint is no URL');
     this.origin = originOf(options.url);
   }
 
@@ -57,7 +68,8 @@ export class Endpoint {
   }
 
   get isDueForProbe(): boolean {
-    return this.state === 'open' && this.options.clock.monotonicMs() >= this.openUntilMs;
+    if (this.state !== 'open' || this.network === 'foreign') return false;
+    return this.pauseMs === 0 && this.options.clock.monotonicMs() >= this.openUntilMs;
   }
 
   /** How long it still asked to be left alone. */
@@ -67,6 +79,24 @@ export class Endpoint {
 
   get benchedUntilMs(): number {
     return this.openUntilMs;
+  }
+
+  /** The network's time now, epoch milliseconds, extrapolated from the last close time that this node told; null before any. */
+  get chainTimeMs(): number | null {
+    if (this.chainClock === null) return null;
+    return this.chainClock.closeTimeMs + (this.options.clock.monotonicMs() - this.chainClock.readAtMs);
+  }
+
+  /** Takes in how far the node says it is. True when that is further than before. */
+  learn(ledger: number, closeTimeMs: number | undefined): boolean {
+    const isFurther = ledger > (this.latestLedger ?? 0);
+    this.latestLedger = ledger;
+    // A close time seen before is older now than when it was first seen: only another one sets the clock.
+    const known = this.chainClock?.closeTimeMs ?? 0;
+    if (closeTimeMs !== undefined && (closeTimeMs > known || closeTimeMs < known - OUT_OF_ORDER_MS)) {
+      this.chainClock = { closeTimeMs, readAtMs: this.options.clock.monotonicMs() };
+    }
+    return isFurther;
   }
 
   beginProbe(): void {
@@ -90,7 +120,7 @@ export class Endpoint {
     const wasClosed = this.isClosed;
     this.failures += 1;
     if (retryAfterMs !== undefined) {
-      this.pausedUntilMs = this.options.clock.monotonicMs() + Math.min(retryAfterMs, MAX_PAUSE_MS);
+      this.pausedUntilMs = this.options.clock.monotonicMs() + retryAfterMs;
     }
     if (this.state !== 'half_open' && this.failures < this.options.failureThreshold) return false;
     this.open();

@@ -19,6 +19,11 @@ const replySchema = z.union([
   z.object({ result: z.unknown().refine((value) => value !== undefined) }),
 ]);
 
+/** Far above a full page of events, far below what would harm the process. */
+const MAX_ANSWER_BYTES = 64 * 1024 * 1024;
+/** A wish to be left alone for longer is taken for a mistake. */
+const MAX_RETRY_AFTER_MS = 60_000;
+
 /** Scheme, host and port: providers put keys in paths and queries. */
 export const originOf = (url: string): string => new URL(url).origin;
 
@@ -36,22 +41,23 @@ export async function callJsonRpc(call: JsonRpcCall): Promise<JsonRpcReply> {
   const endpoint = originOf(call.url);
   const details = { endpoint, method: call.method };
   let response: Response;
-  let text: string;
+  let text: string | null;
   try {
-    response = await fetch(call.url, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json', accept: 'application/json' },
-      body: JSON.stringify({
-        jsonrpc: '2.0',
-        id: 1,
-        method: call.method,
-        ...(call.params && { params: call.params }),
+    response = await fetch(
+      ...targetOf(call.url, {
+        method: 'POST',
+        body: JSON.stringify({
+          jsonrpc: '2.0',
+          id: 1,
+          method: call.method,
+          ...(call.params && { params: call.params }),
+        }),
+        signal: request.signal,
+        // A redirect could lead a request with an account's data anywhere.
+        redirect: 'error',
       }),
-      signal: request.signal,
-      // A redirect could lead a request with an account's data anywhere.
-      redirect: 'error',
-    });
-    text = await response.text();
+    );
+    text = await readText(response, request);
   } catch (cause) {
     call.signal.throwIfAborted();
     if (request.signal.reason === deadline) {
@@ -66,7 +72,39 @@ export async function callJsonRpc(call: JsonRpcCall): Promise<JsonRpcReply> {
     // By hand rather than by AbortSignal.any, whose links outlive the call on a signal as old as the process.
     call.signal.removeEventListener('abort', forward);
   }
+  if (text === null) {
+    throw new TransientError('RPC_INVALID_RESPONSE', `${endpoint} answered without end`, { details });
+  }
   return readReply(response, text, endpoint, details);
+}
+
+/** `fetch` refuses a URL with a password in it, quoting it: the password travels in a header of its own. */
+function targetOf(address: string, init: RequestInit): [URL, RequestInit] {
+  const url = new URL(address);
+  const headers = new Headers({ 'content-type': 'application/json', accept: 'application/json' });
+  if (url.username !== '' || url.password !== '') {
+    const credentials = `${decodeURIComponent(url.username)}:${decodeURIComponent(url.password)}`;
+    headers.set('authorization', `Basic ${Buffer.from(credentials).toString('base64')}`);
+    url.username = '';
+    url.password = '';
+  }
+  return [url, { ...init, headers }];
+}
+
+/** Null when there is no end to it. */
+async function readText(response: Response, request: AbortController): Promise<string | null> {
+  if (response.body === null) return '';
+  const chunks: Uint8Array[] = [];
+  let bytes = 0;
+  for await (const chunk of response.body as ReadableStream<Uint8Array>) {
+    chunks.push(chunk);
+    bytes += chunk.length;
+    if (bytes > MAX_ANSWER_BYTES) {
+      request.abort();
+      return null;
+    }
+  }
+  return Buffer.concat(chunks).toString('utf8');
 }
 
 function readReply(
@@ -116,7 +154,7 @@ function parseJson(text: string): unknown {
 /** Seconds or an HTTP date, as milliseconds from now. */
 function parseRetryAfter(header: string | null): number | undefined {
   if (header === null) return undefined;
-  if (/^\d+$/.test(header.trim())) return Number(header) * 1000;
+  if (/^\d+$/.test(header.trim())) return Math.min(MAX_RETRY_AFTER_MS, Number(header) * 1000);
   const at = Date.parse(header);
-  return Number.isNaN(at) ? undefined : Math.max(0, at - Date.now());
+  return Number.isNaN(at) ? undefined : Math.min(MAX_RETRY_AFTER_MS, Math.max(0, at - Date.now()));
 }

@@ -1,8 +1,10 @@
 import { PermanentError, TransientError } from '../../platform/errors';
 import type { Endpoint } from './endpoint';
 
-/** JSON-RPC codes of requests that no node will ever take: invalid request, unknown method, invalid parameters. */
-const REFUSALS = new Set([-32600, -32601, -32602]);
+const INVALID_REQUEST = -32600;
+const INVALID_PARAMETERS = -32602;
+/** JSON-RPC codes of requests that no node will ever take. That a node has no such method says nothing about the others. */
+const REFUSALS = new Set([INVALID_REQUEST, INVALID_PARAMETERS]);
 
 export interface RpcErrorFacts {
   endpoint: string;
@@ -24,6 +26,11 @@ export class RpcRefusedError extends PermanentError {
       details: { ...facts },
     });
     this.#source = source;
+  }
+
+  /** True when it is what we sent that was refused; gateways refuse whole methods as invalid requests. */
+  get isOfParameters(): boolean {
+    return this.facts.rpcCode === INVALID_PARAMETERS;
   }
 
   get source(): Endpoint {

@@ -5,7 +5,8 @@ import { silentLogger, type Logger } from '../../platform/logger';
 import { noMetrics, type Metrics } from '../../platform/metrics';
 import { Endpoint, type EndpointHealth } from './endpoint';
 import { callJsonRpc } from './json-rpc';
-import { rpcErrorOf } from './rpc-errors';
+import { LedgerWatch } from './ledger-watch';
+import { RpcRefusedError, rpcErrorOf } from './rpc-errors';
 
 export interface RpcPoolOptions {
   /** In order of preference. */
@@ -28,6 +29,8 @@ export interface CallOptions<T> {
   signal: AbortSignal;
   /** An answer from before this ledger is not good enough; the next endpoint is asked. */
   minLedger?: number;
+  /** Endpoints that are known to have come this far are asked first; any answer will do. */
+  preferLedger?: number;
   /** Prefers the endpoint that last answered for this key (an account). */
   stickyKey?: string;
   /** Asks this endpoint and no other. */
@@ -41,17 +44,15 @@ export interface Answer<T> {
   endpoint: Endpoint;
 }
 
-/** Where the network's own clock stood, by the node that is furthest ahead. */
-interface ChainClock {
-  closeTimeMs: number;
-  readAtMs: number;
-}
-
 const MAX_STICKY_KEYS = 1000;
 const MAX_ROUNDS = 5;
 const ROUND_PAUSE_MS = 100;
 /** A longer wait is the caller's to take: it may have better things to do. */
 const MAX_ROUND_PAUSE_MS = 3_000;
+/** Nodes tell what others told them; an error's text goes into logs and records. */
+const MAX_MESSAGE_LENGTH = 300;
+/** A close time further from our own clock is believed only when no node tells a nearer one. */
+const PLAUSIBLE_CLOCK_MS = 3_600_000;
 
 const progressSchema = z.object({
   latestLedger: z.number().optional(),
@@ -74,7 +75,8 @@ export class RpcPool {
   private readonly metrics: Metrics;
   private readonly sticky = new Map<string, Endpoint>();
   private readonly closing = new AbortController();
-  private chainClock: ChainClock | null = null;
+  /** Waits for the next ledger. */
+  readonly ledgers: LedgerWatch;
 
   constructor(private readonly options: RpcPoolOptions) {
     if (options.urls.length === 0)
@@ -82,6 +84,7 @@ export class RpcPool {
     this.clock = options.clock ?? systemClock;
     this.logger = options.logger ?? silentLogger();
     this.metrics = options.metrics ?? noMetrics;
+    this.ledgers = new LedgerWatch(this.clock);
     this.endpoints = options.urls.map((url) => new Endpoint({ ...options, url, clock: this.clock }));
   }
 
@@ -109,8 +112,10 @@ export class RpcPool {
           failure = error;
         }
       }
-      failure = this.allAsleep(options.only) ?? failure ?? noneServes();
-      const pauseMs = failure.retryAfterMs ?? ROUND_PAUSE_MS * 2 ** (round - 1) * (0.5 + Math.random());
+      const asleep = this.allAsleep(options.only);
+      failure = asleep ?? failure ?? noneServes();
+      // The wish of one to be left alone is no reason to wait while another is awake.
+      const pauseMs = asleep?.retryAfterMs ?? ROUND_PAUSE_MS * 2 ** (round - 1) * (0.5 + Math.random());
       if (options.once || round === MAX_ROUNDS || pauseMs > MAX_ROUND_PAUSE_MS) throw failure;
       await sleep(pauseMs, options.signal);
       options.signal.throwIfAborted();
@@ -122,14 +127,33 @@ export class RpcPool {
     return this.endpoints.filter((endpoint) => endpoint.network !== 'foreign');
   }
 
+  /**
+   * The lowest of the ledgers that the endpoints in use have told of, `told` at the most: what is signed now is in none up
+   * to it, even if one of them counts further than the chain goes.
+   */
+  floorLedger(told: number): number {
+    const ledgers = this.witnesses().flatMap(({ isClosed, latestLedger }) =>
+      isClosed && latestLedger !== null ? [latestLedger] : [],
+    );
+    return Math.min(told, ...ledgers);
+  }
+
   health(): EndpointHealth[] {
     return this.endpoints.map((endpoint) => endpoint.health());
   }
 
-  /** The network's time now, epoch milliseconds, extrapolated from the last close time seen; null before any. */
+  /**
+   * The network's time now, epoch milliseconds, by the node that is furthest ahead; null before any close time was seen.
+   * One node that tells a time far from anyone's would make transactions that never expire: where another is nearer to our
+   * own clock, that one counts.
+   */
   chainTimeMs(): number | null {
-    if (this.chainClock === null) return null;
-    return this.chainClock.closeTimeMs + (this.clock.monotonicMs() - this.chainClock.readAtMs);
+    const times = this.witnesses().flatMap(({ chainTimeMs }) => (chainTimeMs === null ? [] : [chainTimeMs]));
+    if (times.length === 0) return null;
+    const distance = (timeMs: number): number => Math.abs(timeMs - this.clock.now());
+    const plausible = times.filter((timeMs) => distance(timeMs) <= PLAUSIBLE_CLOCK_MS);
+    if (plausible.length > 0) return Math.max(...plausible);
+    return times.reduce((best, timeMs) => (distance(timeMs) < distance(best) ? timeMs : best));
   }
 
   /** Stops the probes. */
@@ -148,8 +172,9 @@ export class RpcPool {
   private candidates({
     stickyKey,
     minLedger = 0,
+    preferLedger = minLedger,
     only,
-  }: Pick<CallOptions<unknown>, 'stickyKey' | 'minLedger' | 'only'>): Endpoint[] {
+  }: Pick<CallOptions<unknown>, 'stickyKey' | 'minLedger' | 'preferLedger' | 'only'>): Endpoint[] {
     for (const endpoint of this.endpoints) if (endpoint.isDueForProbe) void this.probe(endpoint);
     const awake = (only ? [only] : this.witnesses()).filter((endpoint) => endpoint.pauseMs === 0);
     if (only) return awake;
@@ -158,7 +183,7 @@ export class RpcPool {
     if (closed.length === 0) return awake.toSorted((a, b) => a.benchedUntilMs - b.benchedUntilMs).slice(0, 1);
     const favourite = stickyKey === undefined ? undefined : this.sticky.get(stickyKey);
     const rank = (endpoint: Endpoint): number =>
-      Number((endpoint.latestLedger ?? 0) < minLedger) * 2 +
+      Number((endpoint.latestLedger ?? 0) < preferLedger) * 2 +
       Number(favourite !== undefined && endpoint !== favourite);
     return closed.toSorted((a, b) => rank(a) - rank(b));
   }
@@ -166,10 +191,7 @@ export class RpcPool {
   /** A node of another network would answer every look-up with "never heard of it", which here means "send again". */
   private async admit(endpoint: Endpoint, signal: AbortSignal): Promise<void> {
     if (endpoint.network === 'unknown') {
-      const { passphrase } = await this.ask(endpoint, 'getNetwork', undefined, {
-        schema: networkSchema,
-        signal,
-      });
+      const passphrase = await this.passphraseOf(endpoint, signal);
       endpoint.network = passphrase === this.options.networkPassphrase ? 'ours' : 'foreign';
     }
     if (endpoint.network === 'foreign') {
@@ -178,6 +200,17 @@ export class RpcPool {
         'an RPC endpoint serves another network and is not used',
       );
       throw new TransientError('RPC_FOREIGN_NETWORK', `${endpoint.origin} serves another network`);
+    }
+  }
+
+  private async passphraseOf(endpoint: Endpoint, signal: AbortSignal): Promise<string> {
+    try {
+      return (await this.ask(endpoint, 'getNetwork', undefined, { schema: networkSchema, signal }))
+        .passphrase;
+    } catch (error) {
+      if (!(error instanceof RpcRefusedError)) throw error;
+      // Not the caller's request was refused, but ours: the next endpoint may be a better one.
+      throw new TransientError('RPC_UNIDENTIFIED', `${endpoint.origin} doesn't tell which network it serves`);
     }
   }
 
@@ -201,7 +234,8 @@ export class RpcPool {
       endpoint.succeeded(this.clock.monotonicMs() - startedMs);
       this.metrics.observe('stellar_rpc_latency_ms', this.clock.monotonicMs() - startedMs, labels);
       if (reply.kind === 'error') {
-        const facts = { endpoint: endpoint.origin, method, rpcCode: reply.code, rpcMessage: reply.message };
+        const rpcMessage = reply.message.slice(0, MAX_MESSAGE_LENGTH);
+        const facts = { endpoint: endpoint.origin, method, rpcCode: reply.code, rpcMessage };
         throw rpcErrorOf(facts, endpoint);
       }
       result = reply.result;
@@ -243,13 +277,10 @@ export class RpcPool {
     const { data } = progressSchema.safeParse(result);
     const ledger = data?.latestLedger ?? data?.sequence;
     if (data === undefined || ledger === undefined) return Number.POSITIVE_INFINITY;
-    endpoint.latestLedger = ledger;
+    const closeTime = data.latestLedgerCloseTime ?? data.closeTime;
+    const isFurther = endpoint.learn(ledger, closeTime === undefined ? undefined : closeTime * 1000);
     if (!endpoint.isClosed && this.hasCaughtUp(endpoint)) endpoint.close();
-    const closeTimeMs = (data.latestLedgerCloseTime ?? data.closeTime ?? 0) * 1000;
-    // A close time seen before is older now than when it was first seen: only a new one sets the clock.
-    if (closeTimeMs > (this.chainClock?.closeTimeMs ?? 0)) {
-      this.chainClock = { closeTimeMs, readAtMs: this.clock.monotonicMs() };
-    }
+    if (isFurther) this.ledgers.advanced();
     return ledger;
   }
 
@@ -262,6 +293,7 @@ export class RpcPool {
   private async probe(endpoint: Endpoint): Promise<void> {
     endpoint.beginProbe();
     try {
+      await this.admit(endpoint, this.closing.signal);
       // An unhealthy node answers with a JSON-RPC error; `learn` closes the circuit of one that has caught up.
       await this.ask(endpoint, 'getHealth', undefined, { schema: healthSchema, signal: this.closing.signal });
       if (endpoint.isClosed) this.logger.info({ endpoint: endpoint.origin }, 'RPC endpoint is back');

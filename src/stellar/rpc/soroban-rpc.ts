@@ -1,9 +1,16 @@
+import { xdr } from '@stellar/stellar-sdk';
 import { z } from 'zod';
 import type { Endpoint } from './endpoint';
 import type { Answer, CallOptions, RpcPool } from './rpc-pool';
 
 /** Seconds since the epoch, which nodes write as strings. */
 const seconds = z.coerce.number();
+
+/** Checked where the answer comes in, so that a node that sends garbage is passed over like one that sends none. */
+const xdrOf = (type: { validateXDR(text: string, format: 'base64'): boolean }) =>
+  z
+    .string()
+    .refine((text) => type.validateXDR(text, 'base64'), { error: 'is not the XDR that was asked for' });
 
 const ledgerRange = {
   latestLedger: z.number(),
@@ -14,11 +21,15 @@ const ledgerRange = {
 const simulationSchema = z.object({
   latestLedger: z.number(),
   error: z.string().optional(),
-  transactionData: z.string().optional(),
+  transactionData: xdrOf(xdr.SorobanTransactionData).optional(),
   minResourceFee: z.coerce.bigint().optional(),
   events: z.array(z.string()).nullish(),
-  results: z.array(z.object({ auth: z.array(z.string()).nullish(), xdr: z.string() })).nullish(),
-  restorePreamble: z.object({ transactionData: z.string(), minResourceFee: z.coerce.bigint() }).nullish(),
+  results: z
+    .array(z.object({ auth: z.array(xdrOf(xdr.SorobanAuthorizationEntry)).nullish(), xdr: xdrOf(xdr.ScVal) }))
+    .nullish(),
+  restorePreamble: z
+    .object({ transactionData: xdrOf(xdr.SorobanTransactionData), minResourceFee: z.coerce.bigint() })
+    .nullish(),
 });
 export type Simulation = z.infer<typeof simulationSchema>;
 
@@ -27,7 +38,7 @@ const sendSchema = z.object({
   hash: z.string(),
   latestLedger: z.number(),
   latestLedgerCloseTime: seconds,
-  errorResultXdr: z.string().optional(),
+  errorResultXdr: xdrOf(xdr.TransactionResult).optional(),
 });
 export type SendReply = z.infer<typeof sendSchema>;
 
@@ -35,9 +46,9 @@ const landed = {
   ...ledgerRange,
   ledger: z.number(),
   createdAt: seconds,
-  resultXdr: z.string(),
-  resultMetaXdr: z.string(),
-  diagnosticEventsXdr: z.array(z.string()).nullish(),
+  resultXdr: xdrOf(xdr.TransactionResult),
+  resultMetaXdr: xdrOf(xdr.TransactionMeta),
+  diagnosticEventsXdr: z.array(xdrOf(xdr.DiagnosticEvent)).nullish(),
 };
 const transactionSchema = z.discriminatedUnion('status', [
   z.object({ status: z.literal('NOT_FOUND'), ...ledgerRange }),
@@ -49,7 +60,7 @@ export type LandedTransaction = Exclude<TransactionReply, { status: 'NOT_FOUND' 
 
 const entriesSchema = z.object({
   latestLedger: z.number(),
-  entries: z.array(z.object({ key: z.string(), xdr: z.string() })).nullable(),
+  entries: z.array(z.object({ key: z.string(), xdr: xdrOf(xdr.LedgerEntryData) })).nullable(),
 });
 export type LedgerEntriesReply = z.infer<typeof entriesSchema>;
 

@@ -4,7 +4,7 @@ import type { Logger } from '../../platform/logger';
 import type { Metrics } from '../../platform/metrics';
 import { resourceFeeOf, signTransaction, type TransactionBody } from '../chain/transaction-codec';
 import type { Signer } from '../keys';
-import type { SorobanRpc } from '../rpc/soroban-rpc';
+import type { Ask, SorobanRpc } from '../rpc/soroban-rpc';
 import type { FeeClass, IntentId, TransactionHash } from '../submission';
 import type { AttemptTracker } from './attempt-tracker';
 import { ChannelPool, type LeasedChannel } from './channel-pool';
@@ -75,16 +75,15 @@ export class AttemptBuilder {
     const { rpc, tracker, fees, actor, networkPassphrase, submissions, metrics } = this.options;
     const source = channel.signer;
     const ask = { signal, stickyKey: source.publicKey, minLedger: channel.lastLedger };
-    const [sequence, { sequence: signedAtLedger }, bid] = await Promise.all([
-      tracker.sequenceOf(source.publicKey, ask),
-      rpc.latestLedger(ask),
+    const [account, bid, nowMs] = await Promise.all([
+      tracker.accountOf(source.publicKey, ask),
       fees.bid(feeClass, signal),
+      this.networkTimeMs(ask),
     ]);
-    if (sequence === null) {
+    if (account === null) {
       throw new TransientError('STELLAR_ACCOUNT_NOT_FOUND', `${source.publicKey} is not on the network`);
     }
-    // The network's time: a wrong clock of ours would make transactions that are born dead, or never die.
-    const nowMs = rpc.pool.chainTimeMs() ?? this.options.clock.now();
+    const { sequence } = account;
     const maxTime = Math.ceil((nowMs + this.options.validityMs) / 1000);
     const signed = await signTransaction({
       source,
@@ -105,10 +104,17 @@ export class AttemptBuilder {
       maxTime,
       feeBid: bid.toString(),
       resourceFee: resourceFeeOf(body).toString(),
-      signedAtLedger,
+      signedAtLedger: rpc.pool.floorLedger(account.ledger),
     });
     if (committed) metrics.observe('stellar_fee_bid_stroops', Number(bid), { fee_class: feeClass });
     return committed ? signed.hash : null;
+  }
+
+  /** Not ours, which may be wrong: transactions would be born dead, or never die. */
+  private async networkTimeMs(ask: Ask): Promise<number> {
+    const { rpc, clock } = this.options;
+    if (rpc.pool.chainTimeMs() === null) await rpc.latestLedger(ask);
+    return rpc.pool.chainTimeMs() ?? clock.now();
   }
 
   /** Best effort: what can't be taken back now is freed by whoever next looks at the account. */

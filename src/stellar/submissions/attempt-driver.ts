@@ -1,6 +1,7 @@
 import { sleep, type Clock } from '../../platform/clock';
 import { SorolaneError } from '../../platform/errors';
 import type { Logger } from '../../platform/logger';
+import type { LedgerWatch } from '../rpc/ledger-watch';
 import type { FeeClass, IntentId, TransactionHash } from '../submission';
 import type { AttemptTracker, Verdict } from './attempt-tracker';
 import type { EnvelopeSender } from './envelope-sender';
@@ -14,6 +15,9 @@ export interface AttemptDriverOptions {
   tracker: AttemptTracker;
   sender: EnvelopeSender;
   fees: FeePolicy;
+  ledgers: LedgerWatch;
+  /** Pays for fee bumps. */
+  payer: string;
   pollIntervalMs: number;
   bumpAfterLedgers: number;
   clock: Clock;
@@ -38,7 +42,7 @@ export class AttemptDriver {
     { intent, epoch, feeClass }: { intent: IntentId; epoch: number; feeClass: FeeClass },
     { timeoutMs, signal }: { timeoutMs: number; signal: AbortSignal },
   ): Promise<Driven> {
-    const { submissions, clock, pollIntervalMs } = this.options;
+    const { submissions, clock, pollIntervalMs, ledgers } = this.options;
     const deadlineMs = clock.monotonicMs() + timeoutMs;
     let reply: LastReply | null = null;
     for (
@@ -63,7 +67,12 @@ export class AttemptDriver {
 
       const leftMs = deadlineMs - clock.monotonicMs();
       if (leftMs <= 0) return { kind: 'unknown', hash: attempt.hash };
-      await sleep(Math.min(leftMs, pollMs * (0.9 + 0.2 * Math.random())), signal);
+      // In a queue, only a ledger changes anything. What no node is known to have is worth another try before that.
+      if (verdict !== null && reply.kind === 'accepted') {
+        await ledgers.next({ pollMs, maxMs: leftMs }, signal);
+      } else {
+        await sleep(Math.min(leftMs, pollMs * (0.9 + 0.2 * Math.random())), signal);
+      }
       signal.throwIfAborted();
     }
   }
@@ -77,7 +86,9 @@ export class AttemptDriver {
     try {
       return await this.options.tracker.follow(submission, attempt, signal);
     } catch (error) {
-      if (!(error instanceof SorolaneError) || error.kind !== 'transient') throw error;
+      signal.throwIfAborted();
+      // A refusal to answer says no more than silence: what was asked is never wrong.
+      if (!(error instanceof SorolaneError)) throw error;
       this.options.logger.info(
         { intent: submission._id, code: error.code },
         'no node could be asked; looking again',
@@ -94,7 +105,7 @@ export class AttemptDriver {
     feeClass: FeeClass,
     signal: AbortSignal,
   ) {
-    const { fees, sender, bumpAfterLedgers } = this.options;
+    const { fees, sender, bumpAfterLedgers, payer } = this.options;
     const move = nextMove({
       lastReply,
       latestLedger,
@@ -103,6 +114,7 @@ export class AttemptDriver {
       recommendedBid: await fees.bid(feeClass, signal),
       cap: fees.cap(feeClass),
       bumpAfterLedgers,
+      isPaidBySource: attempt.bumps.length === 0 && attempt.sourceAccount !== payer,
     });
     if (move.kind === 'wait') return null;
     // A bump that was stored is the newest envelope: the send takes it from the database.

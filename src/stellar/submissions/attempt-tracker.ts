@@ -33,6 +33,19 @@ interface Landed {
 
 type Sighting = Landed | { kind: 'absent'; reply: NotFound; endpoint: Endpoint };
 
+/**
+ * What one node knows of an attempt that another has not seen:
+ * - silent: nothing; it can't be asked, has been stuck for long, or doesn't know the account
+ * - behind: no ledger has closed past maxTime there
+ * - unused: one has, and the account's number is still unused: it never lands
+ * - used_by_another: the number is used up, and every ledger since the signing was looked through
+ * - forgotten: the number is used up, by what the node no longer knows
+ */
+type Testimony = Landed | { kind: 'silent' | 'behind' | 'unused' | 'used_by_another' | 'forgotten' };
+
+/** A node whose last ledger closed so long before the network's time is not waited for. */
+const STUCK_AFTER_MS = 120_000;
+
 /** Finds out on chain what became of an attempt, and writes it down. */
 export class AttemptTracker {
   constructor(private readonly options: AttemptTrackerOptions) {}
@@ -45,40 +58,54 @@ export class AttemptTracker {
   }
 
   async settle(submission: StoredSubmission, attempt: StoredAttempt, settled: Settled): Promise<void> {
-    const { submissions, channels } = this.options;
-    const isFirst = await submissions.settle(submission, attempt, settled);
+    const isFirst = await this.options.submissions.settle(submission, attempt, settled);
+    await this.close(submission, attempt, settled, isFirst);
+  }
+
+  /** For what a node refused at the only send. False when there was another one meanwhile: nothing is decided then. */
+  async settleUnsent(
+    submission: StoredSubmission,
+    attempt: StoredAttempt,
+    settled: Settled,
+  ): Promise<boolean> {
+    const isDecided = await this.options.submissions.settleUnsent(submission, attempt, settled);
+    if (isDecided) await this.close(submission, attempt, settled, true);
+    return isDecided;
+  }
+
+  private async close(
+    submission: StoredSubmission,
+    attempt: StoredAttempt,
+    settled: Settled,
+    isFirst: boolean,
+  ): Promise<void> {
+    const { channels } = this.options;
     // After the settling, never before: an account that is free has no transaction on its way.
     await channels.release(attempt.sourceAccount, attempt.token, 'ledger' in settled ? settled.ledger : 0);
     if (isFirst) this.record(submission, attempt, settled);
   }
 
   private async judge(attempt: StoredAttempt, signal: AbortSignal): Promise<Verdict> {
-    const ask = { signal, stickyKey: attempt.sourceAccount };
-    const sighting = await this.look(attempt, ask);
+    const sighting = await this.look(attempt, { signal, stickyKey: attempt.sourceAccount });
     if (sighting.kind === 'landed') return { kind: 'settled', settled: settledBy(sighting) };
-    const { reply, endpoint } = sighting;
-    if (reply.latestLedgerCloseTime <= attempt.maxTime) {
-      return { kind: 'pending', latestLedger: reply.latestLedger };
-    }
-    // A ledger has closed past maxTime and this node has not seen it. The account's own number, read from the same node
-    // at the same ledger or later, tells whether it ever came in.
-    const only = { only: endpoint, signal, minLedger: reply.latestLedger };
-    const sequence = await this.sequenceOf(attempt.sourceAccount, only);
-    if (sequence === null) return { kind: 'pending', latestLedger: reply.latestLedger };
-    if (sequence < BigInt(attempt.sequence))
-      return { kind: 'settled', settled: { kind: 'expired', hash: attempt.hash } };
-    // The number is used up. Either this node forgot, or it follows another chain, or someone else used the account.
-    const witnessed = await this.askWitnesses(attempt, endpoint, signal);
-    if (witnessed !== null) return { kind: 'settled', settled: settledBy(witnessed) };
-    const isRemembered = reply.oldestLedger <= attempt.signedAtLedger;
-    return { kind: 'settled', settled: { kind: isRemembered ? 'expired' : 'lost', hash: attempt.hash } };
+    const { latestLedger, latestLedgerCloseTime } = sighting.reply;
+    if (latestLedgerCloseTime <= attempt.maxTime) return { kind: 'pending', latestLedger };
+    // That it never lands is not for one node to say: it may count time wrong, or follow another chain.
+    const testimonies = await this.hearWitnesses(attempt, signal);
+    const landed = testimonies.find((one) => one.kind === 'landed');
+    if (landed !== undefined) return { kind: 'settled', settled: settledBy(landed) };
+    const end = endBy(testimonies.map((one) => one.kind));
+    return end === null
+      ? { kind: 'pending', latestLedger }
+      : { kind: 'settled', settled: { kind: end, hash: attempt.hash } };
   }
 
-  /** The account's number as one node has it; null when it knows no such account. */
-  async sequenceOf(account: string, ask: Ask): Promise<bigint | null> {
+  /** The account's number as one node has it, and the ledger that it read it at; null when it knows no such account. */
+  async accountOf(account: string, ask: Ask): Promise<{ sequence: bigint; ledger: number } | null> {
     const { value } = await this.options.rpc.ledgerEntries([accountLedgerKey(account)], ask);
-    const entry = value.entries?.[0];
-    return entry === undefined ? null : readAccountEntry(entry.xdr).sequence;
+    const entries = (value.entries ?? []).map((entry) => readAccountEntry(entry.xdr));
+    const entry = entries.find(({ address }) => address === account);
+    return entry === undefined ? null : { sequence: entry.sequence, ledger: value.latestLedger };
   }
 
   /** By each of its hashes: a node may list a bumped transaction under the outer one alone. */
@@ -100,25 +127,40 @@ export class AttemptTracker {
       : { kind: 'landed', hash, transaction: value };
   }
 
-  private async askWitnesses(
-    attempt: StoredAttempt,
-    asked: Endpoint,
-    signal: AbortSignal,
-  ): Promise<Landed | null> {
-    for (const only of this.options.rpc.pool.witnesses()) {
-      if (only === asked) continue;
-      try {
-        const sighting = await this.look(attempt, { only, signal });
-        if (sighting.kind === 'landed') return sighting;
-      } catch (error) {
-        if (!(error instanceof SorolaneError)) throw error;
-        this.options.logger.warn(
-          { err: error },
-          'a node could not be asked about a transaction that another has forgotten',
-        );
-      }
+  private async hearWitnesses(attempt: StoredAttempt, signal: AbortSignal): Promise<Testimony[]> {
+    const testimonies: Testimony[] = [];
+    for (const witness of this.options.rpc.pool.witnesses()) {
+      const testimony = await this.hear(attempt, witness, signal);
+      testimonies.push(testimony);
+      if (testimony.kind === 'landed') break;
     }
-    return null;
+    return testimonies;
+  }
+
+  /** All questions to the one node, so that its answers are of one chain. */
+  private async hear(attempt: StoredAttempt, only: Endpoint, signal: AbortSignal): Promise<Testimony> {
+    const { rpc, logger } = this.options;
+    // A node that is out of use would cost its whole deadline, several times over.
+    if (!only.isClosed && rpc.pool.witnesses().some((one) => one.isClosed)) return { kind: 'silent' };
+    try {
+      const sighting = await this.look(attempt, { only, signal });
+      if (sighting.kind === 'landed') return sighting;
+      const { latestLedger: minLedger, latestLedgerCloseTime, oldestLedger } = sighting.reply;
+      if (latestLedgerCloseTime <= attempt.maxTime) {
+        const lateMs = (rpc.pool.chainTimeMs() ?? 0) - latestLedgerCloseTime * 1000;
+        return { kind: lateMs > STUCK_AFTER_MS ? 'silent' : 'behind' };
+      }
+      // Read at the same ledger or later, the account's own number tells whether anything of that number came in.
+      const account = await this.accountOf(attempt.sourceAccount, { only, signal, minLedger });
+      if (account === null) return { kind: 'silent' };
+      if (account.sequence < BigInt(attempt.sequence)) return { kind: 'unused' };
+      return { kind: oldestLedger <= attempt.signedAtLedger ? 'used_by_another' : 'forgotten' };
+    } catch (error) {
+      signal.throwIfAborted();
+      if (!(error instanceof SorolaneError)) throw error;
+      logger.warn({ err: error }, 'a node could not be asked about a transaction that another has not seen');
+      return { kind: 'silent' };
+    }
   }
 
   private record(submission: StoredSubmission, attempt: StoredAttempt, settled: Settled): void {
@@ -135,6 +177,17 @@ export class AttemptTracker {
       'transaction settled',
     );
   }
+}
+
+/** Null while it may still land. Nodes that contradict each other leave it to the effect on chain to tell what happened. */
+function endBy(kinds: readonly Testimony['kind'][]): 'expired' | 'lost' | null {
+  if (kinds.includes('behind')) return null;
+  const denials = new Set(kinds.filter((kind) => kind !== 'silent'));
+  if (denials.size === 0) return null;
+  if (denials.size > 1 || denials.has('forgotten')) return 'lost';
+  // The number is used up by something; a node that can't be asked might know it to be ours.
+  if (denials.has('used_by_another') && kinds.includes('silent')) return 'lost';
+  return 'expired';
 }
 
 function settledBy({ hash, transaction }: Landed): Settled {

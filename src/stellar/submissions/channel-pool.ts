@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { sleep, systemClock, type Clock } from '../../platform/clock';
 import { BusyError } from '../../platform/errors';
+import type { Logger } from '../../platform/logger';
 import type { Signer } from '../keys';
 import type { ChannelRepository } from './channel-repository';
 import type { ChannelHolder } from './channel.model';
@@ -12,6 +13,7 @@ export interface ChannelPoolOptions {
   submissions: SubmissionRepository;
   /** How long a process may take from leasing a channel to storing the signed transaction. */
   buildLeaseMs: number;
+  logger: Logger;
   clock?: Clock;
 }
 
@@ -22,10 +24,17 @@ export interface LeasedChannel {
   lastLedger: number;
 }
 
-const POLL_MS = 100;
-const MAX_POLL_MS = 1_000;
+const POLL_MS = 60;
+const MAX_POLL_MS = 500;
+const POLL_GROWTH = 1.3;
+const SCOUT_AGAIN_MS = 1_000;
 const RECLAIM_EVERY_MS = 1_000;
 const RETRY_HINT_MS = 2_000;
+/**
+ * By then every node that is of use knows the ledger of an account's last transaction. One that no node knows (the network
+ * began anew, or a node told a wrong number) must not keep the account out of use for ever.
+ */
+const LAST_LEDGER_MATTERS_MS = 600_000;
 
 /**
  * Source accounts, leased across processes through the database. A lease has no expiry of its own while a signed
@@ -35,6 +44,7 @@ const RETRY_HINT_MS = 2_000;
 export class ChannelPool {
   /** Lanes of this process that wait for an account, longest first. */
   private waiting: ((account: string) => void)[] = [];
+  private isScouting = false;
   private readonly clock: Clock;
   private registered: Promise<void> | null = null;
   private reclaimedAtMs = Number.NEGATIVE_INFINITY;
@@ -59,19 +69,19 @@ export class ChannelPool {
   async acquire(holder: ChannelHolder, waitMs: number, signal: AbortSignal): Promise<LeasedChannel> {
     await this.register();
     const deadlineMs = this.clock.monotonicMs() + waitMs;
-    let freed: string | undefined;
-    for (let pollMs = POLL_MS; ; pollMs = Math.min(MAX_POLL_MS, pollMs * 1.5)) {
+    let leased = await this.leaseAny(holder);
+    while (leased === null) {
       signal.throwIfAborted();
-      const leased = await this.tryAcquire(holder, freed);
-      if (leased !== null) return leased;
       const leftMs = deadlineMs - this.clock.monotonicMs();
       if (leftMs <= 0) {
         throw new BusyError('NO_FREE_CHANNEL', 'every source account has a transaction on its way', {
           retryAfterMs: RETRY_HINT_MS,
         });
       }
-      freed = await this.waitForRelease(Math.min(leftMs, pollMs * (0.5 + Math.random())), signal);
+      const freed = await this.waitForRelease(Math.min(leftMs, SCOUT_AGAIN_MS), signal);
+      if (freed !== undefined) leased = await this.lease(freed, holder);
     }
+    return leased;
   }
 
   /**
@@ -106,28 +116,29 @@ export class ChannelPool {
     return freed;
   }
 
-  /** `freed` is one that this process has just released: most likely it is still free. */
-  private async tryAcquire(holder: ChannelHolder, freed: string | undefined): Promise<LeasedChannel | null> {
-    const handedOver = freed === undefined ? null : await this.lease(freed, holder);
-    if (handedOver !== null) return handedOver;
-    const stored = shuffled(await this.options.channels.list(this.accounts));
-    for (const channel of stored) {
-      if (channel.holder === null) {
-        const leased = await this.lease(channel._id, holder);
-        if (leased !== null) return leased;
-      }
+  private async leaseAny(holder: ChannelHolder): Promise<LeasedChannel | null> {
+    for (const account of await this.free()) {
+      const leased = await this.lease(account, holder);
+      if (leased !== null) return leased;
     }
-    // All taken: look after the left-behind ones now and then, not at every poll of every waiting lane.
-    if (this.clock.monotonicMs() - this.reclaimedAtMs < RECLAIM_EVERY_MS) return null;
-    this.reclaimedAtMs = this.clock.monotonicMs();
-    await this.reclaim();
     return null;
   }
 
+  private async free(): Promise<string[]> {
+    const stored = await this.options.channels.list(this.accounts);
+    return shuffled(stored.filter(({ holder }) => holder === null).map(({ _id }) => _id));
+  }
+
   private async lease(account: string, holder: ChannelHolder): Promise<LeasedChannel | null> {
-    const signer = this.options.signers.find((one) => one.publicKey === account);
-    const leased = signer && (await this.options.channels.lease(account, holder));
-    return leased ? { signer, epoch: leased.epoch, lastLedger: leased.lastLedger } : null;
+    const { signers, channels } = this.options;
+    const signer = signers.find((one) => one.publicKey === account);
+    const leased = signer && (await channels.lease(account, holder));
+    if (!leased) return null;
+    const { epoch, lastLedger, heldAt, freedAt } = leased;
+    const idleMs = heldAt && freedAt ? heldAt.getTime() - freedAt.getTime() : 0;
+    if (lastLedger === 0 || idleMs <= LAST_LEDGER_MATTERS_MS) return { signer, epoch, lastLedger };
+    await channels.forgetLedger(account, holder.token);
+    return { signer, epoch, lastLedger: 0 };
   }
 
   private register(): Promise<void> {
@@ -136,6 +147,33 @@ export class ChannelPool {
       throw error;
     });
     return this.registered;
+  }
+
+  /** One looks for all of this process that wait: what other processes free is seen in the database alone. */
+  private async scout(): Promise<void> {
+    if (this.isScouting) return;
+    this.isScouting = true;
+    let pollMs = POLL_MS;
+    try {
+      while (this.waiting.length > 0) {
+        await sleep(pollMs * (0.5 + Math.random()));
+        const free = await this.free();
+        for (const account of free) this.waiting.shift()?.(account);
+        pollMs = free.length > 0 ? POLL_MS : Math.min(MAX_POLL_MS, pollMs * POLL_GROWTH);
+        if (free.length === 0) await this.reclaimNowAndThen();
+      }
+    } catch (error) {
+      // Those that wait send out another before long.
+      this.options.logger.warn({ err: error }, 'could not look for free source accounts');
+    } finally {
+      this.isScouting = false;
+    }
+  }
+
+  private async reclaimNowAndThen(): Promise<void> {
+    if (this.clock.monotonicMs() - this.reclaimedAtMs < RECLAIM_EVERY_MS) return;
+    this.reclaimedAtMs = this.clock.monotonicMs();
+    await this.reclaim();
   }
 
   /** Wakes one waiter for one release; the others go on waiting. */
@@ -148,6 +186,7 @@ export class ChannelPool {
     };
     const abort = (): void => woken.abort();
     this.waiting.push(wake);
+    void this.scout();
     signal.addEventListener('abort', abort, { once: true });
     try {
       await sleep(ms, woken.signal);

@@ -2,6 +2,8 @@ import type { Connection, mongo } from 'mongoose';
 import { nativeCollection } from '../../platform/database/native-collection';
 import { channelModel, type ChannelHolder, type StoredChannel } from './channel.model';
 
+const DUPLICATE_KEY = 11000;
+
 /** Owns the collection of source accounts. A few documents, always asked for by `_id`. */
 export class ChannelRepository {
   private readonly collection: mongo.Collection<StoredChannel>;
@@ -12,16 +14,21 @@ export class ChannelRepository {
 
   /** Adds what is missing; a channel that is there keeps its holder. */
   async register(accounts: readonly string[]): Promise<void> {
-    await this.collection.bulkWrite(
-      accounts.map((account) => ({
-        updateOne: {
-          filter: { _id: account },
-          update: { $setOnInsert: { epoch: 0, holder: null, heldAt: null, lastLedger: 0 } },
-          upsert: true,
-        },
-      })),
-      { ordered: false },
-    );
+    try {
+      await this.collection.bulkWrite(
+        accounts.map((account) => ({
+          updateOne: {
+            filter: { _id: account },
+            update: { $setOnInsert: { epoch: 0, holder: null, heldAt: null, freedAt: null, lastLedger: 0 } },
+            upsert: true,
+          },
+        })),
+        { ordered: false },
+      );
+    } catch (error) {
+      // Processes that start together insert the same accounts; whoever came second finds them there.
+      if ((error as mongo.MongoServerError).code !== DUPLICATE_KEY) throw error;
+    }
   }
 
   list(accounts: readonly string[]): Promise<StoredChannel[]> {
@@ -41,9 +48,18 @@ export class ChannelRepository {
   async release(account: string, token: string, knownLedger: number): Promise<boolean> {
     const { matchedCount } = await this.collection.updateOne(
       { _id: account, 'holder.token': token },
-      { $set: { holder: null, heldAt: null }, $max: { lastLedger: knownLedger } },
+      {
+        $set: { holder: null, heldAt: null },
+        $max: { lastLedger: knownLedger },
+        $currentDate: { freedAt: true },
+      },
     );
     return matchedCount === 1;
+  }
+
+  /** Forgets the last ledger of an account that we hold. */
+  async forgetLedger(account: string, token: string): Promise<void> {
+    await this.collection.updateOne({ _id: account, 'holder.token': token }, { $set: { lastLedger: 0 } });
   }
 
   /** Whether the account has been in these hands for longer than `ms`, by the database's clock. */

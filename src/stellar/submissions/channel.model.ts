@@ -16,6 +16,8 @@ export interface StoredChannel {
   holder: ChannelHolder | null;
   /** Database clock; when the holder took it. */
   heldAt: Date | null;
+  /** Database clock; when it was freed last. */
+  freedAt: Date | null;
   /** The ledger in which its last transaction landed: no node behind it knows the account's sequence. */
   lastLedger: number;
 }
@@ -26,6 +28,7 @@ const channelSchema = new mongoose.Schema<StoredChannel>(
     epoch: Number,
     holder: mongoose.Schema.Types.Mixed,
     heldAt: Date,
+    freedAt: Date,
     lastLedger: Number,
   },
   { collection: 'stellarChannels', versionKey: false },

@@ -43,11 +43,15 @@ export class EnvelopeSender {
     if (attempt.sends > 1) this.options.metrics.count('stellar_resends_total');
     const { envelopeXdr } = attempt.bumps.at(-1) ?? attempt;
     try {
-      const { value } = await rpc.send(envelopeXdr, { signal, stickyKey: attempt.sourceAccount });
+      const { value } = await rpc.send(envelopeXdr, {
+        signal,
+        stickyKey: attempt.sourceAccount,
+        preferLedger: attempt.signedAtLedger,
+      });
       return await this.read(noted, attempt, value, signal);
     } catch (error) {
-      if (error instanceof RpcRefusedError && attempt.sends === 1) {
-        return this.settle(noted, attempt, { kind: 'refused', hash: attempt.hash, code: error.code });
+      if (error instanceof RpcRefusedError && error.isOfParameters) {
+        return this.settleUnsent(noted, attempt, { kind: 'refused', hash: attempt.hash, code: error.code });
       }
       if (!(error instanceof SorolaneError)) throw error;
       logger.info({ intent: submission._id, code: error.code }, 'no answer to a send; it counts as sent');
@@ -81,11 +85,11 @@ export class EnvelopeSender {
     const { submissions } = this.options;
     switch (reply.status) {
       case 'PENDING':
-        await submissions.noteAccepted(submission._id, attempt.token, reply.latestLedger);
+        await submissions.noteAccepted(submission._id, attempt, reply.latestLedger);
         return { kind: 'replied', reply: { kind: 'accepted' } };
       case 'DUPLICATE':
         if (attempt.acceptedAtLedger === null) {
-          await submissions.noteAccepted(submission._id, attempt.token, reply.latestLedger);
+          await submissions.noteAccepted(submission._id, attempt, reply.latestLedger);
         }
         return { kind: 'replied', reply: { kind: 'accepted' } };
       case 'TRY_AGAIN_LATER':
@@ -116,27 +120,27 @@ export class EnvelopeSender {
       const bid = neededBid(codes.feeStroops, BigInt(attempt.resourceFee), attempt.bumps.length > 0);
       return { kind: 'replied', reply: { kind: 'low_fee', neededBid: bid } };
     }
-    // Only of an envelope that no other node ever had is a refusal final. Any other may be queued or landed elsewhere.
-    if (attempt.sends > 1) return doubt;
+    if (codes.transaction === 'txInsufficientBalance')
+      return { kind: 'replied', reply: { kind: 'no_funds' } };
+    const { hash } = attempt;
     if (isHopeless(codes)) {
-      return this.settle(submission, attempt, {
-        kind: 'refused',
-        hash: attempt.hash,
-        code: codes.transaction,
-      });
+      return this.settleUnsent(submission, attempt, { kind: 'refused', hash, code: codes.transaction });
     }
-    if (codes.transaction === 'txBadSeq') {
-      return this.settle(submission, attempt, { kind: 'expired', hash: attempt.hash });
+    // A node that has not come as far as the one that gave the number knows nothing of it yet.
+    if (codes.transaction === 'txBadSeq' && reply.latestLedger >= attempt.signedAtLedger) {
+      return this.settleUnsent(submission, attempt, { kind: 'expired', hash });
     }
     return doubt;
   }
 
-  private async settle(
+  /** Only of an envelope that no other node ever had is a refusal final. Any other may be queued or landed elsewhere. */
+  private async settleUnsent(
     submission: StoredSubmission,
     attempt: StoredAttempt,
     settled: Settled,
   ): Promise<SendResult> {
-    await this.options.tracker.settle(submission, attempt, settled);
-    return { kind: 'settled', settled };
+    const isDecided =
+      attempt.sends === 1 && (await this.options.tracker.settleUnsent(submission, attempt, settled));
+    return isDecided ? { kind: 'settled', settled } : doubt;
   }
 }

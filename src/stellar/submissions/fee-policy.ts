@@ -26,7 +26,7 @@ const CACHE_MS = 5_000;
 
 export class FeePolicy {
   private readonly clock: Clock;
-  private cached: { stats: Record<string, bigint>; readAtMs: number } | null = null;
+  private cached: { stats: Record<string, bigint> | null; readAtMs: number } | null = null;
 
   constructor(private readonly options: FeePolicyOptions) {
     this.clock = options.clock ?? systemClock;
@@ -44,14 +44,21 @@ export class FeePolicy {
     return this.options.classes[feeClass].cap;
   }
 
+  /** That there was no answer is kept as long as one: it is asked for at every look of every lane. */
   private async stats(signal: AbortSignal): Promise<Record<string, bigint> | null> {
-    const now = this.clock.monotonicMs();
-    if (this.cached !== null && now - this.cached.readAtMs < CACHE_MS) return this.cached.stats;
+    const readAtMs = this.clock.monotonicMs();
+    if (this.cached !== null && readAtMs - this.cached.readAtMs < CACHE_MS) return this.cached.stats;
+    // Whoever comes while one asks is content with what was known before.
+    if (this.cached !== null) this.cached = { ...this.cached, readAtMs };
+    this.cached = { stats: await this.ask(signal), readAtMs };
+    return this.cached.stats;
+  }
+
+  private async ask(signal: AbortSignal): Promise<Record<string, bigint> | null> {
     try {
-      const stats = await this.options.rpc.feeStats({ signal });
-      this.cached = { stats, readAtMs: now };
-      return stats;
+      return await this.options.rpc.feeStats({ signal });
     } catch (error) {
+      signal.throwIfAborted();
       // A fee is a guess anyway: no figures are no reason not to submit.
       if (error instanceof SorolaneError) return null;
       throw error;

@@ -33,7 +33,7 @@ export interface Chore {
 export class MaintenanceRunner {
   constructor(private readonly options: MaintenanceRunnerOptions) {}
 
-  /** Resolves when it is no longer wanted. @throws TransientError MAINTENANCE_PENDING when it still is, for now. */
+  /** Resolves when it is no longer wanted. @throws TransientError MAINTENANCE_PENDING when it still is, for now; MAINTENANCE_FAILED. */
   async run({ intent, body, isWanted }: Chore, signal: AbortSignal): Promise<void> {
     const { submissions, builder, driver, confirmationTimeoutMs: timeoutMs, clock } = this.options;
     const request = { intent, epoch: SHARED_EPOCH, feeClass: 'standard' } as const;
@@ -52,7 +52,11 @@ export class MaintenanceRunner {
           continue;
         }
       }
-      await driver.drive(request, { timeoutMs, signal });
+      const driven = await driver.drive(request, { timeoutMs, signal });
+      // Each further try would pay for failing again; whoever needs it comes back after a while.
+      if (driven.kind === 'settled' && driven.settled.kind === 'failed') {
+        throw new TransientError('MAINTENANCE_FAILED', `${intent} failed on chain: ${driven.settled.code}`);
+      }
     }
     throw new TransientError('MAINTENANCE_PENDING', `${intent} has not landed yet`);
   }

@@ -5,8 +5,12 @@ export const REPLACEMENT_FACTOR = 10n;
 /** Once dropped, any sufficient fee will do. Twice the one that was not enough is a fair guess at it. */
 const ESCALATION_FACTOR = 2n;
 
-/** What the node last said to the newest envelope. `none`: it was not asked yet, or its answer never came. */
-export type LastReply = { kind: 'none' | 'accepted' | 'try_again' } | { kind: 'low_fee'; neededBid: bigint };
+/**
+ * What the node last said to the newest envelope. `none`: it was not asked yet, or its answer never came. `no_funds`: the
+ * account that pays for it can't.
+ */
+export type LastReply =
+  { kind: 'none' | 'accepted' | 'try_again' | 'no_funds' } | { kind: 'low_fee'; neededBid: bigint };
 
 export interface Situation {
   lastReply: LastReply;
@@ -19,6 +23,8 @@ export interface Situation {
   cap: bigint;
   /** Ledgers that an accepted transaction may stay out before it is bumped. */
   bumpAfterLedgers: number;
+  /** Whether the source account pays for it and not the oracle account, as in a fee bump. */
+  isPaidBySource: boolean;
 }
 
 export type Move = { kind: 'wait' } | { kind: 'resend' } | { kind: 'bump'; bid: bigint };
@@ -29,6 +35,12 @@ export function nextMove(situation: Situation): Move {
   if (lastReply.kind === 'low_fee') {
     const bid = max(lastReply.neededBid, recommendedBid);
     return bid > currentBid && bid <= cap ? { kind: 'bump', bid } : { kind: 'resend' };
+  }
+  if (lastReply.kind === 'no_funds') {
+    // In a fee bump of the same bid the oracle account pays, and the source account lends its number alone.
+    return situation.isPaidBySource
+      ? { kind: 'bump', bid: max(currentBid, min(recommendedBid, cap)) }
+      : { kind: 'resend' };
   }
   if (lastReply.kind === 'none' || lastReply.kind === 'try_again' || acceptedAtLedger === null) {
     return { kind: 'resend' };
@@ -44,3 +56,4 @@ export function nextMove(situation: Situation): Move {
 }
 
 const max = (a: bigint, b: bigint): bigint => (a > b ? a : b);
+const min = (a: bigint, b: bigint): bigint => (a < b ? a : b);

@@ -114,9 +114,10 @@ export class SubmissionRepository {
   }
 
   /** A node has taken the newest envelope into its queue. */
-  async noteAccepted(intent: IntentId, token: string, ledger: number): Promise<void> {
+  async noteAccepted(intent: IntentId, { token, bumps }: StoredAttempt, ledger: number): Promise<void> {
     await this.collection.updateOne(
-      { _id: intent, 'attempt.token': token },
+      // A bump that was stored while the answer was on its way is not what the node has taken.
+      { _id: intent, 'attempt.token': token, 'attempt.bumps': { $size: bumps.length } },
       { $set: { 'attempt.acceptedAtLedger': ledger } },
     );
   }
@@ -140,22 +141,16 @@ export class SubmissionRepository {
   }
 
   /** Ends an attempt. Whoever comes second changes nothing. */
-  async settle(
-    { _id, epoch }: StoredSubmission,
-    { token }: StoredAttempt,
-    settled: Settled,
-  ): Promise<boolean> {
-    const { matchedCount } = await this.collection.updateOne(
-      { _id, 'attempt.token': token },
-      {
-        $set: { settled, settledEpoch: epoch, attempt: null },
-        $push: {
-          history: { $each: [{ hash: settled.hash, kind: settled.kind }], $slice: -HISTORY_LENGTH },
-        },
-        $currentDate: { updatedAt: true },
-      },
-    );
-    return matchedCount === 1;
+  settle(submission: StoredSubmission, { token }: StoredAttempt, settled: Settled): Promise<boolean> {
+    return this.end(submission, { 'attempt.token': token }, settled);
+  }
+
+  /**
+   * Ends an attempt that a node refused, while that is the only send there was: another one, by a successor of ours or
+   * a predecessor that woke up, may have been taken by another node.
+   */
+  settleUnsent(submission: StoredSubmission, { token }: StoredAttempt, settled: Settled): Promise<boolean> {
+    return this.end(submission, { 'attempt.token': token, 'attempt.sends': 1 }, settled);
   }
 
   /** Attempts whose validity was over at `epochSeconds`, oldest first. */
@@ -166,5 +161,23 @@ export class SubmissionRepository {
       .sort({ 'attempt.maxTime': 1 })
       .limit(limit)
       .toArray();
+  }
+
+  private async end(
+    { _id, epoch }: StoredSubmission,
+    condition: mongo.Filter<StoredSubmission>,
+    settled: Settled,
+  ): Promise<boolean> {
+    const { matchedCount } = await this.collection.updateOne(
+      { _id, ...condition },
+      {
+        $set: { settled, settledEpoch: epoch, attempt: null },
+        $push: {
+          history: { $each: [{ hash: settled.hash, kind: settled.kind }], $slice: -HISTORY_LENGTH },
+        },
+        $currentDate: { updatedAt: true },
+      },
+    );
+    return matchedCount === 1;
   }
 }
