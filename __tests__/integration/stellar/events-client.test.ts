@@ -132,3 +132,53 @@ describe('reading events', () => {
     ).rejects.toMatchObject({ code: 'RPC_REFUSED', kind: 'permanent' });
   });
 });
+
+// One node's short memory, or its lag, is no fact about the network.
+describe('nodes that know different parts of the chain', () => {
+  const { signal } = new AbortController();
+  let simnet: Simnet;
+  let pool: RpcPool;
+  let events: EventsClient;
+
+  beforeAll(async () => {
+    simnet = await startSimnet({ ledgerMs: 0, endpoints: 2 });
+    pool = new RpcPool({
+      urls: simnet.rpcUrls,
+      networkPassphrase: simnet.networkPassphrase,
+      timeoutMs: 5_000,
+      failureThreshold: 3,
+      cooldownMs: 1_000,
+      maxLagLedgers: 5,
+    });
+    events = new EventsClient(new SorobanRpc(pool));
+    simnet.closeLedgers(50);
+  });
+  afterAll(async () => {
+    pool.close();
+    await simnet.stop();
+  });
+  const ask = (place: { startLedger: number } | { cursor: string }) =>
+    events.fetchEvents({ contractIds: [simnet.contracts.oracle], limit: 10, ...place }, signal);
+
+  it('are asked until one has what is wanted', async () => {
+    const wanted = simnet.latestLedger - 40;
+    simnet.setFaults({ rules: [{ endpoints: [0], fault: { kind: 'retention', ledgers: 5 } }] });
+    expect(await ask({ startLedger: wanted })).toMatchObject({ kind: 'page' });
+    simnet.setFaults({ rules: [{ endpoints: [1], fault: { kind: 'lag', ledgers: 20 } }] });
+    expect(await ask({ startLedger: simnet.latestLedger })).toMatchObject({
+      kind: 'page',
+      page: { latestLedger: simnet.latestLedger },
+    });
+    simnet.setFaults({ rules: [{ endpoints: [0], fault: { kind: 'otherHistory', ledgerOffset: -900 } }] });
+    const cursor = `${(BigInt(wanted) << 32n).toString().padStart(19, '0')}-0000000000`;
+    expect(await ask({ cursor })).toMatchObject({
+      kind: 'page',
+      page: { latestLedger: simnet.latestLedger },
+    });
+  });
+
+  it('agree on what is lost', async () => {
+    simnet.setFaults({ rules: [{ fault: { kind: 'retention', ledgers: 5 } }] });
+    expect(await ask({ startLedger: simnet.latestLedger - 40 })).toMatchObject({ kind: 'out_of_range' });
+  });
+});
