@@ -32,10 +32,12 @@ type Ending =
   | { kind: 'dead_lettered'; failure: Failure }
   | LeaseLost;
 
+type FailureCause = 'job' | 'busy' | 'outage';
+
 /** What the handler came to, or that it did not come back. */
 type Tried<Payload> =
   | { kind: 'outcome'; outcome: JobOutcome<Payload> }
-  | { kind: 'threw'; failure: Failure; nothingTried: boolean }
+  | { kind: 'threw'; failure: Failure; cause: FailureCause }
   | { kind: 'unresponsive' };
 
 const FIRST_REWRITE_MS = 50;
@@ -97,7 +99,7 @@ export class Attempt<Payload extends object> {
         };
       } catch (error) {
         if (!signal.aborted) this.#logger.warn({ err: error }, 'attempt threw');
-        return { kind: 'threw', failure: describeFailure(error), nothingTried: error instanceof BusyError };
+        return { kind: 'threw', failure: describeFailure(error), cause: causeOf(error) };
       }
     })();
     let giveUp: NodeJS.Timeout | undefined;
@@ -126,14 +128,24 @@ export class Attempt<Payload extends object> {
     }
     if (tried.kind === 'outcome') return this.#settleOr(tried.outcome);
     if (tried.kind === 'threw') {
-      const { failure, nothingTried } = tried;
-      if (nothingTried) {
-        const delayMs = failure.retryAfterMs ?? BUSY_RECHECK_MS;
-        return this.#settleOr({ kind: 'postponed', delayMs, reason: failure.message });
-      }
+      const { failure, cause } = tried;
+      if (cause !== 'job') return this.#settleOr(this.#postponement(failure, cause));
       return this.#settleOr(failure.retryable ? { kind: 'retry', failure } : { kind: 'dead', failure });
     }
     return { kind: 'lease_lost' };
+  }
+
+  /** However often these come, they must not make a dead letter of a job that can do nothing about them. */
+  #postponement(
+    { message, retryAfterMs }: Failure,
+    cause: Exclude<FailureCause, 'job'>,
+  ): JobOutcome<Payload> {
+    const { lease } = this.claimed;
+    const delayMs =
+      cause === 'busy'
+        ? (retryAfterMs ?? BUSY_RECHECK_MS)
+        : backoffMs(this.source.retryPolicy, lease.attempt, this.environment.random);
+    return { kind: 'postponed', delayMs, reason: message };
   }
 
   /** An outcome that the database refuses (a patch it can't store) is itself a failed attempt. */
@@ -271,6 +283,12 @@ export class Attempt<Payload extends object> {
     const { jobId, attempt, epoch, claimant } = this.claimed.lease;
     return { pipeline: this.source.pipeline, jobId, attempt, epoch, lane: claimant.lane };
   }
+}
+
+/** Whose fault a failure is: what the work needs was all taken, or our own database was away, or else the job itself. */
+function causeOf(error: unknown): FailureCause {
+  if (error instanceof BusyError) return 'busy';
+  return isDatabaseUnreachable(error) ? 'outage' : 'job';
 }
 
 /** After an abort a failure tells nothing, but what was finished is finished. */

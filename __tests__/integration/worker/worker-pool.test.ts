@@ -1,3 +1,4 @@
+import { mongo } from 'mongoose';
 import { BusyError, PermanentError, TransientError } from '../../../src/platform/errors';
 import type { DeadLetterRepository } from '../../../src/queue/dead-letters';
 import type { WorkerHeartbeatRepository } from '../../../src/worker/worker-heartbeats';
@@ -118,6 +119,7 @@ describe('a worker pool', () => {
   it.each([
     ['says so', () => Promise.resolve({ kind: 'postponed', delayMs: 1, reason: 'no slot' } as const)],
     ['meets a full house', () => Promise.reject(new BusyError('NO_SLOT', 'no slot', { retryAfterMs: 1 }))],
+    ['loses the database', () => Promise.reject(new mongo.MongoNetworkError('read ECONNRESET'))],
   ])('a job whose handler %s goes back without losing an attempt', async (how, postpone) => {
     const queue = await parcelQueue(database.connection, `Later ${how}`.replaceAll(' ', ''));
     await queue.enqueue({ key: 'later', payload: { label: 'later' } });
