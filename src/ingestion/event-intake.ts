@@ -138,11 +138,11 @@ export class EventIntake {
     // Beyond the answering server's newest ledger by more than the ledger being closed: another server was ahead of it.
     if (ledger !== null && ledger > page.latestLedger + 1) return { kind: 'lagging' };
 
-    const lastId = page.events.at(-1)?.id;
-    const cursor = believable(page.cursor, page.latestLedger) ?? lastId ?? position.cursor;
-    const next: StreamPosition = cursor === undefined ? position : { cursor };
     const asked = new Set(group.contractIds);
     const { events, malformed } = sortEvents(page.events);
+    const lastId = events.at(-1)?.id;
+    const cursor = believable(page.cursor, page.latestLedger) ?? lastId ?? position.cursor;
+    const next: StreamPosition = cursor === undefined ? position : { cursor };
     const ours = events.filter(({ contractId }) => asked.has(contractId));
     if (ours.length < events.length) {
       this.options.metrics.count('ingestion_foreign_events_total', {}, events.length - ours.length);

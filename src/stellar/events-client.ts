@@ -23,6 +23,7 @@ export interface RawEvent {
 }
 
 export interface EventPage {
+  /** As the node sent them: what should be an event may be anything. */
   events: RawEvent[];
   /** Where to go on, on empty pages too; null from servers that predate it. */
   cursor: string | null;

@@ -1,3 +1,6 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { StrKey } from '@stellar/stellar-sdk';
 import { startSimnet, type Simnet } from '../../../src/simnet';
 import { EventsClient } from '../../../src/stellar/events-client';
@@ -181,4 +184,44 @@ describe('nodes that know different parts of the chain', () => {
     simnet.setFaults({ rules: [{ fault: { kind: 'retention', ledgers: 5 } }] });
     expect(await ask({ startLedger: simnet.latestLedger - 40 })).toMatchObject({ kind: 'out_of_range' });
   });
+});
+
+it('an event that is none costs no page', async () => {
+  const page = {
+    events: [{ id: '1', type: 'contract' }, null],
+    cursor: null,
+    latestLedger: 10,
+    oldestLedger: 1,
+    latestLedgerCloseTime: '5',
+  };
+  const answers: Record<string, unknown> = { getNetwork: { passphrase: 'here' }, getEvents: page };
+  const server = createServer((request, response) => {
+    let body = '';
+    request.on('data', (chunk: Buffer) => (body += chunk.toString()));
+    request.on('end', () => {
+      const { id, method } = JSON.parse(body) as { id: number; method: string };
+      response.end(JSON.stringify({ jsonrpc: '2.0', id, result: answers[method] }));
+    });
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const pool = new RpcPool({
+    urls: [`http://127.0.0.1:${(server.address() as AddressInfo).port}`],
+    networkPassphrase: 'here',
+    timeoutMs: 5_000,
+    failureThreshold: 3,
+    cooldownMs: 1_000,
+    maxLagLedgers: 5,
+  });
+  try {
+    const result = await new EventsClient(new SorobanRpc(pool)).fetchEvents(
+      { contractIds: [], startLedger: 5, limit: 10 },
+      new AbortController().signal,
+    );
+    expect(result).toMatchObject({ kind: 'page', page: { events: page.events } });
+  } finally {
+    pool.close();
+    server.close();
+    server.closeAllConnections();
+  }
 });

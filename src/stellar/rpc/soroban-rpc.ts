@@ -92,7 +92,8 @@ const eventSchema = z.object({
 const eventsSchema = z.object({
   ...ledgerRange,
   events: z
-    .array(eventSchema)
+    // What is no event is handed on as it came: one of them must not cost its whole page.
+    .array(eventSchema.or(z.unknown().transform((data) => data as z.infer<typeof eventSchema>)))
     .nullable()
     .transform((events) => events ?? []),
   cursor: z
