@@ -1,4 +1,4 @@
-import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
+import { createHash, randomBytes } from 'node:crypto';
 
 export const COMMIT_SECRET_BYTES = 32;
 export const COMMIT_NONCE_BYTES = 16;
@@ -30,9 +30,4 @@ export function revealedSeed({ secret, nonce }: CommitmentOpening, raffleId: num
   const number = Buffer.alloc(4);
   number.writeUInt32BE(raffleId);
   return createHash('sha256').update(secret).update(nonce).update(number).digest();
-}
-
-export function opens(commitment: Uint8Array, opening: CommitmentOpening): boolean {
-  const expected = commitmentOf(opening);
-  return commitment.length === expected.length && timingSafeEqual(commitment, expected);
 }

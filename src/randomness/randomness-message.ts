@@ -5,8 +5,7 @@ import { createHash } from 'node:crypto';
  *   on every network and for every contract.
  * - 2: the same facts bound to one network and one contract, so that a proof can't be replayed elsewhere.
  */
-export const messageVersions = [1, 2] as const;
-export type MessageVersion = (typeof messageVersions)[number];
+export type MessageVersion = 1 | 2;
 
 /** What a seed is for. One subject and one key give one seed, for good. */
 export interface RandomnessSubject {

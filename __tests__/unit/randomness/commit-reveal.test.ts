@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { commitmentOf, newCommitmentOpening, opens } from '../../../src/randomness/commit-reveal';
+import { commitmentOf, newCommitmentOpening, revealedSeed } from '../../../src/randomness/commit-reveal';
 import vectors from '../../fixtures/randomness/vectors.json';
 
 const { secret, nonce, commitment } = vectors.commitReveal;
@@ -14,13 +14,17 @@ describe('commit and reveal', () => {
     expect(commitmentOf(opening).toString('hex')).not.toBe(ofText);
   });
 
-  it('opens with its own secret and nonce only', () => {
+  it('makes an opening of its own for each raffle, and a seed of its own for each number', () => {
     const fresh = newCommitmentOpening();
     expect(fresh.secret).toHaveLength(32);
     expect(fresh.nonce).toHaveLength(16);
-    expect(opens(commitmentOf(fresh), fresh)).toBe(true);
-    expect(opens(commitmentOf(fresh), newCommitmentOpening())).toBe(false);
-    expect(opens(Buffer.alloc(5), fresh)).toBe(false);
+    expect(commitmentOf(newCommitmentOpening())).not.toEqual(commitmentOf(fresh));
+    const number = Buffer.from([0, 0, 1, 200]);
+    const seed = createHash('sha256')
+      .update(Buffer.concat([fresh.secret, fresh.nonce, number]))
+      .digest();
+    expect(revealedSeed(fresh, 456)).toEqual(seed);
+    expect(revealedSeed(fresh, 457)).not.toEqual(seed);
   });
 
   it('refuses an opening of the wrong size', () => {
