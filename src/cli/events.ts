@@ -1,6 +1,7 @@
 import { Command, InvalidArgumentError } from 'commander';
 import { config as loadDotenv } from 'dotenv';
 import type { DeadLetterFilter } from '../ingestion/dead-letters';
+import type { DiscardFilter } from '../ingestion/delivery-discard';
 import { EventQueue } from '../ingestion/event-queue';
 import { describeFailure } from '../platform/errors';
 import { makeCensor } from '../platform/logger';
@@ -20,6 +21,14 @@ interface FilterOptions {
   all?: boolean;
 }
 
+interface DiscardOptions {
+  handler?: string;
+  unreadable?: boolean;
+  id?: string[];
+}
+
+/** A service's transactions are over in far less; what holds the file for longer will not let go soon. */
+const BUSY_TIMEOUT_MS = 1_000;
 const DAY_MS = 24 * 60 * 60 * 1000;
 
 const exitCodeHelp = `
@@ -27,7 +36,8 @@ Exit codes:
   0  done, or previewed
   1  usage, or a failure of the command itself (no such file, unreadable)
   2  gaps: there are some
-  4  replay: nothing failed matches
+  3  discard: a service has that handler, and is at it right now
+  4  replay, discard: nothing matches
 
 Nothing is changed without --execute. A service may run on the same file meanwhile.`;
 
@@ -61,6 +71,15 @@ export function eventsCommand(): Command {
       const filter = filterOf(options, command);
       const intent = intentOf(command);
       answer(command, (queue) => commands.replay(queue, filter, intent));
+    });
+  mutation(program, 'discard', 'gives up for good what a handler is owed, or what could not be read')
+    .option('--handler <name>', 'of this handler, waiting or failed: one that no longer exists, say')
+    .option('--unreadable', 'events that could not be read')
+    .option('--id <eventId...>', 'of these only the ones of these events')
+    .action((options: DiscardOptions, command: Command) => {
+      const filter = discardFilterOf(options, command);
+      const intent = intentOf(command);
+      answer(command, (queue) => commands.discard(queue, filter, intent));
     });
   program
     .command('gaps')
@@ -111,12 +130,20 @@ function filterOf({ handler, id, all = false }: FilterOptions, command: Command)
   };
 }
 
+function discardFilterOf(
+  { handler, unreadable = false, id }: DiscardOptions,
+  command: Command,
+): DiscardFilter {
+  if (unreadable === (handler !== undefined)) command.error('error: name a --handler, or --unreadable');
+  return { handler: handler ?? null, ...(id === undefined ? {} : { eventIds: id }) };
+}
+
 function answer(command: Command, act: (queue: EventQueue) => Answer): void {
   loadDotenv({ quiet: true });
   const { json = false, file } = command.optsWithGlobals<GlobalOptions>();
   const path = file ?? ingestionSettings.EVENT_QUEUE_PATH.parse(process.env['EVENT_QUEUE_PATH'] || undefined);
   try {
-    const queue = new EventQueue(path, 3, { mustExist: true });
+    const queue = new EventQueue(path, 3, { mustExist: true, busyTimeoutMs: BUSY_TIMEOUT_MS });
     try {
       const { exitCode, data, lines } = act(queue);
       process.stdout.write(json ? `${JSON.stringify(data)}\n` : `${lines.join('\n')}\n`);

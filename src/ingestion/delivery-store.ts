@@ -282,7 +282,7 @@ export class DeliveryStore {
   }
 
   /** Derives an event's status from its deliveries: the one rule, whoever changed them. */
-  private project(seq: number, attempt: number): void {
+  project(seq: number, attempt: number): void {
     const states = this.sql.states.pluck().all(seq) as string[];
     if (states.includes('leased')) this.sql.setOpen.run('processing', attempt, seq);
     else if (states.some((state) => state !== 'dead')) this.sql.setOpen.run('pending', attempt, seq);

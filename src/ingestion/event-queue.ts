@@ -4,6 +4,7 @@ import { makeWorkerId, type WorkerId } from '../platform/ids';
 import { silentLogger, type Logger } from '../platform/logger';
 import { EventDeadLetters } from './dead-letters';
 import type { Delivery } from './delivery';
+import { DeliveryDiscard } from './delivery-discard';
 import { DeliveryStore, type ConsumerMode } from './delivery-store';
 import type { RawEvent } from './event-source';
 import { EventStore, type IntakePage, type StoreResult } from './event-store';
@@ -23,6 +24,8 @@ export interface EventQueueOptions {
   maxRetryDelayMs?: number;
   maxFileBytes?: number;
   minFreeDiskBytes?: number;
+  /** How long a write waits for another process's transaction, milliseconds. */
+  busyTimeoutMs?: number;
   /** See {@link QueueFileOptions.mustExist}. */
   mustExist?: boolean;
   /** `handlers` where a dispatcher empties the queue; `direct` where the caller does, with `dequeue`. */
@@ -54,6 +57,7 @@ export class EventQueue {
   readonly store: EventStore;
   readonly deliveries: DeliveryStore;
   readonly deadLetters: EventDeadLetters;
+  readonly discards: DeliveryDiscard;
   readonly followed: FollowedContracts;
   readonly maintenance: QueueMaintenance;
   readonly getStats: () => EventQueueStats;
@@ -75,6 +79,7 @@ export class EventQueue {
       logger = silentLogger(),
       holder = makeWorkerId(),
       maxFileBytes,
+      busyTimeoutMs,
       mustExist = false,
     } = options;
     const { minFreeDiskBytes, leaseMs, ...delays } = { ...DEFAULTS, ...options };
@@ -82,10 +87,12 @@ export class EventQueue {
     this.clock = clock;
     this.logger = logger;
     this.delays = delays;
-    this.file = openQueueFile({ path, logger, mustExist, ...bound });
+    const patience = busyTimeoutMs === undefined ? {} : { busyTimeoutMs };
+    this.file = openQueueFile({ path, logger, mustExist, ...bound, ...patience });
     this.store = new EventStore(this.file, clock, { minFreeDiskBytes, ...bound });
     this.deliveries = new DeliveryStore(this.file, clock, holder, leaseMs, options.consumers ?? 'direct');
     this.deadLetters = new EventDeadLetters(this.file.db, clock);
+    this.discards = new DeliveryDiscard(this.file.db, this.deliveries, this.deadLetters);
     this.followed = new FollowedContracts(this.file.db);
     this.maintenance = new QueueMaintenance(this.file.db, clock);
     this.getStats = makeStatsReader(this.file.db, clock);

@@ -1,3 +1,4 @@
+import Database from 'better-sqlite3';
 import { eventsCommand } from '../../../src/cli/events';
 import { EventQueue } from '../../../src/ingestion/event-queue';
 import { CONTRACT_A, makeEvents } from '../../support/ingestion-chain';
@@ -101,6 +102,78 @@ it('replay wants to know what, who and why', async () => {
   expect((await run('replay', ...by)).exitCode).toBe(1);
   expect((await run('replay', '--all', '--handler', 'direct', ...by)).exitCode).toBe(1);
   expect((await run('replay', '--all')).exitCode).toBe(1);
+});
+
+describe('discard', () => {
+  it('gives up what is owed to a handler, waiting or failed, and what is then settled is no longer open', async () => {
+    expect(await json('discard', '--handler', 'direct', ...by)).toEqual({
+      exitCode: 0,
+      data: { matching: 2, executed: false },
+    });
+    expect(await json('stats')).toMatchObject({ data: { pending: 1, failed: 1 } });
+    expect(await json('discard', '--handler', 'direct', ...by, '--execute')).toEqual({
+      exitCode: 0,
+      data: { matching: 2, executed: true, discarded: 2 },
+    });
+    expect(await json('stats')).toMatchObject({
+      data: { pending: 0, failed: 0, processed: 3, handlers: [] },
+    });
+    const again = await json('discard', '--handler', 'direct', ...by, '--execute');
+    expect(again).toEqual({ exitCode: 4, data: { matching: 0 } });
+    const db = new Database(file, { readonly: true });
+    expect(db.prepare('SELECT action, operator, reason FROM audit').all()).toEqual([
+      { action: 'discard', operator: 'ada', reason: 'fixed' },
+    ]);
+    db.close();
+  });
+
+  it('keeps to the events named', async () => {
+    const [first] = makeEvents(1);
+    const ofOne = ['discard', '--handler', 'direct', '--id', first!.id, ...by, '--execute'];
+    expect(await json(...ofOne)).toMatchObject({ data: { discarded: 1 } });
+    expect(await json('stats')).toMatchObject({ data: { pending: 1, failed: 0 } });
+  });
+
+  it('leaves a handler alone that a process is serving', async () => {
+    const queue = new EventQueue(file, 1);
+    queue.dequeue();
+    expect(await json('discard', '--handler', 'direct', ...by, '--execute')).toEqual({
+      exitCode: 3,
+      data: { matching: 1, inHand: 1, executed: false },
+    });
+    queue.close();
+  });
+
+  it('gives up what could not be read', async () => {
+    const queue = new EventQueue(file, 1);
+    queue.enqueueBatch({
+      events: [],
+      malformed: [{ id: 'x', contractId: CONTRACT_A, data: {}, reason: 'no event' }],
+      contractIds: [],
+      position: null,
+    });
+    queue.close();
+    expect(await json('discard', '--unreadable', ...by, '--execute')).toMatchObject({
+      data: { discarded: 1 },
+    });
+    expect(await json('stats')).toMatchObject({ data: { failed: 1 } });
+  });
+
+  it('wants to know of what', async () => {
+    expect((await run('discard', ...by, '--file', file)).exitCode).toBe(1);
+    expect((await run('discard', '--handler', 'x', '--unreadable', ...by, '--file', file)).exitCode).toBe(1);
+  });
+});
+
+it('a file that another process has locked is an error that says so', async () => {
+  const other = new Database(file);
+  other.pragma('locking_mode = EXCLUSIVE');
+  other.exec('BEGIN EXCLUSIVE');
+  const { exitCode, err } = await run('stats', '--file', file);
+  other.exec('ROLLBACK');
+  other.close();
+  expect(exitCode).toBe(1);
+  expect(err).toContain('locked');
 });
 
 it('gaps ends with 2 when there are any', async () => {

@@ -1,4 +1,5 @@
 import type { DeadLetterFilter } from '../../ingestion/dead-letters';
+import type { DiscardFilter } from '../../ingestion/delivery-discard';
 import type { EventQueue } from '../../ingestion/event-queue';
 import { type Answer, exitCodes, facts, table } from '../answer';
 
@@ -76,6 +77,33 @@ export function replay(queue: EventQueue, filter: DeadLetterFilter, { execute, .
     exitCode: exitCodes.done,
     data: { matching, executed: true, replayed },
     lines: [`replayed ${replayed}`],
+  };
+}
+
+export function discard(queue: EventQueue, filter: DiscardFilter, { execute, ...by }: Intent): Answer {
+  const { matching, inHand } = queue.discards.count(filter);
+  if (inHand > 0) {
+    return {
+      exitCode: exitCodes.refused,
+      data: { matching, inHand, executed: false },
+      lines: [`a service is handling ${inHand} of them right now: the handler exists`],
+    };
+  }
+  if (matching === 0) {
+    return { exitCode: exitCodes.notFound, data: { matching }, lines: ['nothing matches'] };
+  }
+  if (!execute) {
+    return {
+      exitCode: exitCodes.done,
+      data: { matching, executed: false },
+      lines: [`would discard ${matching} for good; add --execute to do it`],
+    };
+  }
+  const discarded = queue.discards.discard(filter, by);
+  return {
+    exitCode: exitCodes.done,
+    data: { matching, executed: true, discarded },
+    lines: [`discarded ${discarded}`],
   };
 }
 
