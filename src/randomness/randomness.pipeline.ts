@@ -21,6 +21,7 @@ import type { RaffleContract } from './contracts/raffle-contract';
 import { ReceiveRandomnessContract } from './contracts/receive-randomness.contract';
 import { DeadJobs } from './dead-jobs';
 import { raffleCreatedHandler } from './events/raffle-created.handler';
+import { raffleInstancesHandlers } from './events/raffle-instances.handler';
 import { randomnessReceivedHandler } from './events/randomness-received.handler';
 import { randomnessRequestedHandler } from './events/randomness-requested.handler';
 import { GlobalSlots } from './global-slots';
@@ -104,6 +105,7 @@ const METRICS_STALE_MS = 15_000;
 export function createRandomnessPipeline(deps: RandomnessPipelineDeps): RandomnessPipeline | null {
   const { connection, settings, submitter, reader, deadLetters, requireApiKey } = deps;
   const contractId = settings.RAFFLE_CONTRACT_ID;
+  const factoryId = settings.RAFFLE_FACTORY_CONTRACT_ID;
   if (contractId === undefined) return null;
   const logger = deps.logger.child({ pipeline: PIPELINE });
   const clock = deps.clock ?? systemClock;
@@ -254,6 +256,12 @@ export function createRandomnessPipeline(deps: RandomnessPipelineDeps): Randomne
         clock,
         ...contracts,
       }),
+      ...(byNumber === null
+        ? raffleInstancesHandlers({
+            topic: settings.RAFFLE_CREATED_TOPIC,
+            contracts: [contractId, ...(factoryId === undefined ? [] : [factoryId])],
+          })
+        : []),
       ...(byNumber === null || settings.COMMIT_REVEAL_THRESHOLD_XLM === 0
         ? []
         : [

@@ -6,6 +6,11 @@ export const randomnessSettings = {
     'a C… contract id',
     'The raffle contract. Without it the randomness pipeline is off.',
   ),
+  RAFFLE_FACTORY_CONTRACT_ID: variable.optionalPattern(
+    stellarForms.contractId,
+    'a C… contract id',
+    'Contract that makes raffles (provide_randomness only): those that it announces by RAFFLE_CREATED_TOPIC are followed until they are over.',
+  ),
   RAFFLE_CONTRACT_INTERFACE: variable.choice(
     ['receive_randomness', 'provide_randomness'],
     'receive_randomness',
@@ -103,7 +108,7 @@ export const randomnessSettings = {
   ),
   RAFFLE_CREATED_TOPIC: variable.text(
     'raffle_created',
-    'First topic of the event that tells of a new raffle, for commitments.',
+    'First topic of the event that tells of a new raffle: for commitments, and for raffles that are contracts of their own.',
   ),
   RANDOMNESS_REQUESTED_TOPIC: variable.text(
     'randomness_requested',

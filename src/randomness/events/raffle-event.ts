@@ -56,6 +56,20 @@ export function readRaffleCreated(event: ContractEvent): { raffleId: number; pri
   return { raffleId, prizeXlm: stroopsToXlm(prize) };
 }
 
+/**
+ * C… of the raffle that was made, under any of the names that factories give it. Null where raffles are numbers, and for
+ * a version that isn't known here. @throws PermanentError MALFORMED_EVENT
+ */
+export function readRaffleInstance(event: ContractEvent): string | null {
+  const { isTooNew, field } = fieldsOf(event);
+  if (isTooNew) return null;
+  for (const name of ['raffle_id', 'instance', 'raffle_address']) {
+    const value = field(name);
+    if (value?.type === 'address' && value.value.startsWith('C')) return value.value;
+  }
+  return null;
+}
+
 /** @throws PermanentError MALFORMED_EVENT */
 export function readRandomnessReceived(event: ContractEvent): RandomnessReceived | null {
   const { requestId, raffleId, isTooNew, field } = fieldsOf(event);

@@ -1,0 +1,72 @@
+import { StrKey } from '@stellar/stellar-sdk';
+import { EventPropagator } from '../../../src/ingestion/event-propagator';
+import { contractValue, type ContractValue } from '../../../src/stellar/contract-value';
+import { contractValueBytes, decodeContractValue } from '../../../src/stellar/scval-codec';
+import { CONTRACT_A, CONTRACT_B, makeEvent, ScriptedChain } from '../../support/ingestion-chain';
+import { queueDirectory, until } from '../../support/ingestion-fixture';
+import { fakeContractId, openRandomness, type RandomnessFixture } from '../../support/randomness-fixture';
+
+const FACTORY = CONTRACT_A;
+const INSTANCE = CONTRACT_B;
+const STRANGER = StrKey.encodeContract(Buffer.alloc(32, 9));
+const directory = queueDirectory();
+let world: RandomnessFixture;
+let propagator: EventPropagator;
+
+const eventOf = (ledger: number, contractId: string, topic: string, fields: Record<string, ContractValue>) =>
+  makeEvent({
+    ledger,
+    contractId,
+    topics: [topic],
+    value: Buffer.from(contractValueBytes(contractValue.struct(fields))).toString('base64'),
+  });
+const asks = (ledger: number, contractId: string, requestId: number) =>
+  eventOf(ledger, contractId, 'randomness_requested', { request_id: contractValue.u64(BigInt(requestId)) });
+
+beforeAll(async () => {
+  world = await openRandomness({
+    RAFFLE_CONTRACT_INTERFACE: 'provide_randomness',
+    RAFFLE_FACTORY_CONTRACT_ID: FACTORY,
+  });
+});
+afterAll(async () => {
+  await propagator.stop();
+  await world.close();
+  directory.remove();
+});
+
+it('raffles that the factory makes are served until they are over, beside the configured one', async () => {
+  const { eventHandlers, service, queue } = world.pipeline;
+  const chain = new ScriptedChain(
+    [
+      eventOf(110, FACTORY, 'raffle_created', { raffle_id: contractValue.address(INSTANCE) }),
+      asks(111, INSTANCE, 7),
+      asks(112, fakeContractId, 8),
+      // Said by one whose word counts for nothing.
+      eventOf(113, INSTANCE, 'raffle_created', { raffle_id: contractValue.address(STRANGER) }),
+    ],
+    120,
+  );
+  const contractIds = [...new Set(eventHandlers.flatMap(({ contracts = [] }) => contracts))];
+  expect(contractIds.sort()).toEqual([FACTORY, fakeContractId].sort());
+  propagator = new EventPropagator({
+    source: chain,
+    decode: decodeContractValue,
+    contractIds,
+    startLedger: 100,
+    handlers: eventHandlers,
+    queuePath: directory.file(),
+    tuning: { pollIntervalMs: 10, processIntervalMs: 10 },
+  });
+  propagator.start();
+  const isQueued = async (contractId: string, requestId: string): Promise<boolean> =>
+    (await queue.findByKey(service.identityOf(contractId, requestId))) !== null;
+  await until(() => isQueued(INSTANCE, '7'), 'the request of the new raffle');
+  await until(() => isQueued(fakeContractId, '8'), 'the request of the configured one');
+  await until(() => propagator.getQueueStats().pending === 0, 'all to be handled');
+  expect(propagator.queue.followed.list()).toEqual([INSTANCE]);
+
+  chain.add(eventOf(130, INSTANCE, 'raffle_finalized', { raffle_id: contractValue.address(INSTANCE) }));
+  await until(() => propagator.queue.followed.list().length === 0, 'the end');
+  expect(propagator.getQueueStats().failed).toBe(0);
+});
