@@ -9,7 +9,7 @@ import { EventFeed } from './ingestion/event-feed';
 import { EventPropagator } from './ingestion/event-propagator';
 import { loadHandlerModules } from './ingestion/handler-modules';
 import { IngestionStateRepository } from './ingestion/ingestion-state.repository';
-import { defaultTuning, type IngestionTuning } from './ingestion/ingestion-tuning';
+import { tuningFrom } from './ingestion/ingestion-tuning';
 import type { Config } from './platform/config';
 import { connectDatabase } from './platform/database/connection';
 import { ensureIndexes } from './platform/database/indexes';
@@ -171,38 +171,14 @@ async function openIngester(foundation: Foundation): Promise<EventPropagator> {
     handlers,
     queuePath: config.EVENT_QUEUE_PATH,
     ...(config.EVENT_CURSOR === undefined ? {} : { cursorOverride: config.EVENT_CURSOR }),
-    ...(config.EVENT_INGESTION_START_LEDGER === 0
-      ? {}
-      : { startLedger: config.EVENT_INGESTION_START_LEDGER }),
+    startLedger: config.EVENT_INGESTION_START_LEDGER,
     state: new IngestionStateRepository(connection),
-    tuning: tuningOf(config),
+    tuning: tuningFrom(config),
     logger,
   });
   propagator.start();
   return propagator;
 }
-
-const tuningOf = (config: Config): Partial<IngestionTuning> => ({
-  pollIntervalMs: config.EVENT_INGESTION_POLL_INTERVAL_MS,
-  processIntervalMs: config.EVENT_INGESTION_PROCESS_INTERVAL_MS,
-  pageLimit: config.EVENT_INGESTION_LIMIT,
-  maxPending: config.EVENT_QUEUE_MAX_PENDING,
-  deliveryLeaseMs: config.EVENT_QUEUE_LEASE_MS,
-  leaderLeaseMs: config.EVENT_INGESTION_LEASE_MS,
-  handlerTimeoutMs: config.EVENT_HANDLER_TIMEOUT_MS,
-  maxCalls: config.EVENT_HANDLER_MAX_CALLS,
-  retry: {
-    ...defaultTuning.retry,
-    normal: { ...defaultTuning.retry.normal, maxAttempts: config.EVENT_QUEUE_MAX_RETRIES },
-  },
-  maintenanceIntervalMs: config.EVENT_QUEUE_CLEANUP_INTERVAL_MS,
-  retentionMs: config.EVENT_QUEUE_RETENTION_MS,
-  compressAfterMs: config.EVENT_QUEUE_COMPRESS_AFTER_MS,
-  minFreeDiskBytes: config.EVENT_QUEUE_MIN_FREE_DISK_BYTES,
-  ...(config.EVENT_QUEUE_MAX_FILE_BYTES === 0 ? {} : { maxFileBytes: config.EVENT_QUEUE_MAX_FILE_BYTES }),
-  maxEventAgeMs: config.EVENT_QUEUE_MAX_AGE_MS,
-  maxLagLedgers: config.EVENT_MAX_LAG_LEDGERS,
-});
 
 /** With an ingester in the same process, the API shows its health and streams the events of its queue file. */
 async function openApi(

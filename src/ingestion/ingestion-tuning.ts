@@ -54,9 +54,7 @@ export const defaultTuning: IngestionTuning = {
   stopGraceMs: 10_000,
 };
 
-export type IngestionSettings = {
-  [Name in keyof typeof ingestionSettings]: z.output<(typeof ingestionSettings)[Name]>;
-};
+export type IngestionSettings = Readonly<z.infer<z.ZodObject<typeof ingestionSettings>>>;
 
 /** The settings' part of the tuning. */
 export function tuningFrom(settings: IngestionSettings): IngestionTuning {
