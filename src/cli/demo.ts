@@ -11,6 +11,9 @@ import { setStage, type Stage } from './demo/stage';
 import { watch } from './demo/watch';
 import { makeWorkload } from './demo/workload';
 
+/** How often the demo looks after its processes while it stays up. */
+const LOOK_AFTER_MS = 1_000;
+
 async function main(): Promise<void> {
   const options = parseDemoOptions(process.argv);
   const say: Say = (line) => void (options.json ? process.stderr : process.stdout).write(`${line}\n`);
@@ -112,7 +115,12 @@ async function stayUp(crew: Crew, stage: Stage, say: Say, interrupted: AbortSign
     say(`  curl '${crew.apiUrl}/api/v1/verification/jobs?ownerPublicKey=${example.requester}'`);
   }
   say('Ctrl-C stops everything.');
-  while (!interrupted.aborted) await sleep(60_000, interrupted);
+  while (!interrupted.aborted) {
+    const dead = crew.casualty();
+    if (dead !== undefined)
+      throw new Error(`the process ${dead.name} ended by itself; its log is ${dead.logFile}`);
+    await sleep(LOOK_AFTER_MS, interrupted);
+  }
 }
 
 main().catch((error: unknown) => {
