@@ -1,5 +1,6 @@
 import { Address, nativeToScVal, scValToBigInt, scValToNative, xdr } from '@stellar/stellar-sdk';
 import { HostError } from './host-error';
+import { memoized } from './memoized';
 
 export const toVal = {
   void: (): xdr.ScVal => xdr.ScVal.scvVoid(),
@@ -10,7 +11,7 @@ export const toVal = {
   u64: (value: bigint): xdr.ScVal => nativeToScVal(value, { type: 'u64' }),
   i128: (value: bigint): xdr.ScVal => nativeToScVal(value, { type: 'i128' }),
   bytes: (value: Uint8Array): xdr.ScVal => xdr.ScVal.scvBytes(Buffer.from(value)),
-  address: (value: string): xdr.ScVal => Address.fromString(value).toScVal(),
+  address: memoized((value): xdr.ScVal => Address.fromString(value).toScVal()),
   vec: (values: xdr.ScVal[]): xdr.ScVal => xdr.ScVal.scvVec(values),
   /** A Rust `Option`: the value itself, or void. */
   option: (value: xdr.ScVal | undefined): xdr.ScVal => value ?? xdr.ScVal.scvVoid(),

@@ -1,4 +1,5 @@
 import { Address, Keypair, StrKey, xdr } from '@stellar/stellar-sdk';
+import { memoized } from './memoized';
 
 export interface AccountRecord {
   readonly kind: 'account';
@@ -34,18 +35,18 @@ export interface StateReader {
   read(key: StateKey): StoredRecord | undefined;
 }
 
-export const accountIdOf = (publicKey: string): xdr.PublicKey =>
-  Keypair.fromPublicKey(publicKey).xdrAccountId();
+export const accountIdOf = memoized((publicKey) => Keypair.fromPublicKey(publicKey).xdrAccountId());
 
-const scAddressOf = (contractId: string): xdr.ScAddress => Address.fromString(contractId).toScAddress();
+const scAddressOf = memoized((contractId) => Address.fromString(contractId).toScAddress());
 
 const durabilityOf = (durability: Durability): xdr.ContractDataDurability =>
   durability === 'persistent'
     ? xdr.ContractDataDurability.persistent()
     : xdr.ContractDataDurability.temporary();
 
-export const accountKey = (publicKey: string): StateKey =>
-  Buffer.concat([Buffer.alloc(8), StrKey.decodeEd25519PublicKey(publicKey)]).toString('base64');
+export const accountKey = memoized((publicKey): StateKey =>
+  Buffer.concat([Buffer.alloc(8), StrKey.decodeEd25519PublicKey(publicKey)]).toString('base64'),
+);
 
 export const contractDataLedgerKey = (
   contractId: string,

@@ -1,6 +1,7 @@
-import { Keypair, StrKey } from '@stellar/stellar-sdk';
+import { StrKey } from '@stellar/stellar-sdk';
 import type { xdr } from '@stellar/stellar-sdk';
 import { verifyEd25519 } from './ed25519';
+import { memoized } from './memoized';
 import { minimumResourceFee } from './resource-fee';
 import type { AccountRecord } from './state';
 import type { TransactionFrame } from './transaction-frame';
@@ -99,6 +100,8 @@ const checkInnerSignatures = ({
   return code && reject(code);
 };
 
+const rawKeyOf = memoized((publicKey) => Buffer.from(StrKey.decodeEd25519PublicKey(publicKey)));
+
 /** The simulated accounts have their master key only, so each signer is one key. */
 const signedOnlyBy = (
   signatures: xdr.DecoratedSignature[],
@@ -109,8 +112,8 @@ const signedOnlyBy = (
   for (const decorated of signatures) {
     const signer = [...signers].find(
       (candidate) =>
-        Keypair.fromPublicKey(candidate).signatureHint().equals(decorated.hint()) &&
-        verifyEd25519(StrKey.decodeEd25519PublicKey(candidate), hash, decorated.signature()),
+        rawKeyOf(candidate).subarray(-4).equals(decorated.hint()) &&
+        verifyEd25519(rawKeyOf(candidate), hash, decorated.signature()),
     );
     if (!signer) return missing.size > 0 ? 'txBadAuth' : 'txBadAuthExtra';
     missing.delete(signer);

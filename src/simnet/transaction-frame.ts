@@ -34,7 +34,7 @@ export interface TransactionFrame {
 }
 
 export const plainAccount = (address: string): string =>
-  StrKey.isValidMed25519PublicKey(address)
+  address.startsWith('M') && StrKey.isValidMed25519PublicKey(address)
     ? MuxedAccount.fromAddress(address, '0').baseAccount().accountId()
     : address;
 

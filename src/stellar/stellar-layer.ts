@@ -79,10 +79,13 @@ export function createStellarLayer(options: StellarLayerOptions): StellarLayer {
       channels: channelRepository,
       submissions,
       buildLeaseMs: options.buildLeaseMs ?? DEFAULT_BUILD_LEASE_MS,
+      nextLedger: (maxMs) => rpcPool.ledgers.hint(maxMs, closing.signal),
+      settleLanded: (undecided) => tracker.followUsedUp(undecided, closing.signal),
       logger,
       clock,
     });
 
+  const closing = new AbortController();
   const { signers, isDerived } = channelSigners(settings, oracle);
   const channels = poolOf(signers);
   const mainChannel = poolOf([oracle]);
@@ -168,6 +171,7 @@ export function createStellarLayer(options: StellarLayerOptions): StellarLayer {
     ensureIndexes: () => ensureIndexes(submissionModel(connection)),
     verifyIndexes: () => verifyIndexes(submissionModel(connection)),
     close: async () => {
+      closing.abort();
       await recovery.stop();
       rpcPool.close();
     },

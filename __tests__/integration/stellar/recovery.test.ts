@@ -99,6 +99,7 @@ describe('submissions that nobody follows any more', () => {
       maxTime: 1,
       resourceFee: '0',
       signedAtLedger: 1,
+      sequenceLedger: 1,
     });
     expect(committed).toBe(false);
   });

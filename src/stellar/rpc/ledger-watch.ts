@@ -25,9 +25,9 @@ export class LedgerWatch {
     const endMs = this.clock.monotonicMs() + Math.min(maxMs, pollMs * LONGEST_WAIT_FACTOR);
     let dueMs = this.clock.monotonicMs() + uneven(pollMs);
     for (;;) {
-      const woken = await this.waitUntil(Math.min(dueMs, endMs), signal);
+      const hasAdvanced = await this.waitUntil(Math.min(dueMs, endMs), signal);
       const nowMs = this.clock.monotonicMs();
-      if (woken || signal.aborted || nowMs >= endMs) return;
+      if (hasAdvanced || signal.aborted || nowMs >= endMs) return;
       if (nowMs - this.lastTurnMs >= pollMs) {
         this.lastTurnMs = nowMs;
         return;
@@ -36,7 +36,11 @@ export class LedgerWatch {
     }
   }
 
-  /** True when it was woken by a ledger. */
+  /** True when a node got further within that time. Asks nothing. */
+  hint(maxMs: number, signal: AbortSignal): Promise<boolean> {
+    return this.waitUntil(this.clock.monotonicMs() + maxMs, signal);
+  }
+
   private async waitUntil(atMs: number, signal: AbortSignal): Promise<boolean> {
     const over = new AbortController();
     let woken = false;

@@ -128,14 +128,14 @@ export class RpcPool {
   }
 
   /**
-   * The lowest of the ledgers that the endpoints in use have told of, `told` at the most: what is signed now is in none up
-   * to it, even if one of them counts further than the chain goes.
+   * The lowest of the ledgers that the endpoints in use have told of, null before any: what is signed now is in none up to
+   * it, even if one of them counts further than the chain goes.
    */
-  floorLedger(told: number): number {
+  floorLedger(): number | null {
     const ledgers = this.witnesses().flatMap(({ isClosed, latestLedger }) =>
       isClosed && latestLedger !== null ? [latestLedger] : [],
     );
-    return Math.min(told, ...ledgers);
+    return ledgers.length === 0 ? null : Math.min(...ledgers);
   }
 
   health(): EndpointHealth[] {

@@ -4,7 +4,7 @@ import type { Logger } from '../../platform/logger';
 import type { Metrics } from '../../platform/metrics';
 import { resourceFeeOf, signTransaction, type TransactionBody } from '../chain/transaction-codec';
 import type { Signer } from '../keys';
-import type { Ask, SorobanRpc } from '../rpc/soroban-rpc';
+import type { SorobanRpc } from '../rpc/soroban-rpc';
 import type { FeeClass, IntentId, TransactionHash } from '../submission';
 import type { AttemptTracker } from './attempt-tracker';
 import { ChannelPool, type LeasedChannel } from './channel-pool';
@@ -72,18 +72,13 @@ export class AttemptBuilder {
     channel: LeasedChannel,
     signal: AbortSignal,
   ): Promise<TransactionHash | null> {
-    const { rpc, tracker, fees, actor, networkPassphrase, submissions, metrics } = this.options;
+    const { rpc, fees, actor, networkPassphrase, submissions, metrics } = this.options;
     const source = channel.signer;
-    const ask = { signal, stickyKey: source.publicKey, minLedger: channel.lastLedger };
-    const [account, bid, nowMs] = await Promise.all([
-      tracker.accountOf(source.publicKey, ask),
+    const [{ sequence, ledger: sequenceLedger }, bid, nowMs] = await Promise.all([
+      this.numberOf(channel, signal),
       fees.bid(feeClass, signal),
-      this.networkTimeMs(ask),
+      this.networkTimeMs(signal),
     ]);
-    if (account === null) {
-      throw new TransientError('STELLAR_ACCOUNT_NOT_FOUND', `${source.publicKey} is not on the network`);
-    }
-    const { sequence } = account;
     const maxTime = Math.ceil((nowMs + this.options.validityMs) / 1000);
     const signed = await signTransaction({
       source,
@@ -104,16 +99,33 @@ export class AttemptBuilder {
       maxTime,
       feeBid: bid.toString(),
       resourceFee: resourceFeeOf(body).toString(),
-      signedAtLedger: rpc.pool.floorLedger(account.ledger),
+      sequenceLedger,
+      signedAtLedger: rpc.pool.floorLedger() ?? sequenceLedger,
     });
     if (committed) metrics.observe('stellar_fee_bid_stroops', Number(bid), { fee_class: feeClass });
     return committed ? signed.hash : null;
   }
 
+  /**
+   * The account's number and the ledger it had it in. What the last transaction left behind needs no asking; where someone
+   * else has used the account since, the network's refusal ends this attempt, and the next one asks.
+   */
+  private async numberOf(
+    { signer, lastLedger, sequence }: LeasedChannel,
+    signal: AbortSignal,
+  ): Promise<{ sequence: bigint; ledger: number }> {
+    if (sequence !== null) return { sequence, ledger: lastLedger };
+    const { publicKey } = signer;
+    const ask = { signal, stickyKey: publicKey, minLedger: lastLedger };
+    const account = await this.options.tracker.accountOf(publicKey, ask);
+    if (account !== null) return account;
+    throw new TransientError('STELLAR_ACCOUNT_NOT_FOUND', `${publicKey} is not on the network`);
+  }
+
   /** Not ours, which may be wrong: transactions would be born dead, or never die. */
-  private async networkTimeMs(ask: Ask): Promise<number> {
+  private async networkTimeMs(signal: AbortSignal): Promise<number> {
     const { rpc, clock } = this.options;
-    if (rpc.pool.chainTimeMs() === null) await rpc.latestLedger(ask);
+    if (rpc.pool.chainTimeMs() === null) await rpc.latestLedger({ signal });
     return rpc.pool.chainTimeMs() ?? clock.now();
   }
 

@@ -31,6 +31,13 @@ export type Driven =
   /** There is no attempt, and none has ended. */
   | { kind: 'nothing' };
 
+export interface DriveOptions {
+  timeoutMs: number;
+  signal: AbortSignal;
+  /** The submission as the caller has just read it. */
+  opened?: StoredSubmission | null;
+}
+
 const POLL_GROWTH = 1.2;
 const MAX_POLL_FACTOR = 3;
 
@@ -40,17 +47,19 @@ export class AttemptDriver {
 
   async drive(
     { intent, epoch, feeClass }: { intent: IntentId; epoch: number; feeClass: FeeClass },
-    { timeoutMs, signal }: { timeoutMs: number; signal: AbortSignal },
+    { timeoutMs, signal, opened = null }: DriveOptions,
   ): Promise<Driven> {
     const { submissions, clock, pollIntervalMs, ledgers } = this.options;
     const deadlineMs = clock.monotonicMs() + timeoutMs;
     let reply: LastReply | null = null;
+    let known = opened;
     for (
       let pollMs = pollIntervalMs;
       ;
       pollMs = Math.min(pollIntervalMs * MAX_POLL_FACTOR, pollMs * POLL_GROWTH)
     ) {
-      const submission = await submissions.find(intent);
+      const submission = known ?? (await submissions.find(intent));
+      known = null;
       if (submission === null) return { kind: 'nothing' };
       if (submission.epoch > epoch) return { kind: 'superseded' };
       const { attempt, settled } = submission;

@@ -57,9 +57,32 @@ export class AttemptTracker {
     return verdict;
   }
 
-  async settle(submission: StoredSubmission, attempt: StoredAttempt, settled: Settled): Promise<void> {
-    const isFirst = await this.options.submissions.settle(submission, attempt, settled);
-    await this.close(submission, attempt, settled, isFirst);
+  /** Follows those whose account shows, at one question for all, that its number is used up. */
+  async followUsedUp(submissions: readonly StoredSubmission[], signal: AbortSignal): Promise<void> {
+    const attempts = submissions.flatMap((submission) =>
+      submission.attempt === null ? [] : [{ submission, attempt: submission.attempt }],
+    );
+    const keys = attempts.map(({ attempt }) => accountLedgerKey(attempt.sourceAccount));
+    const { value } = await this.options.rpc.ledgerEntries(keys, { signal });
+    const accounts = (value.entries ?? []).map((entry) => readAccountEntry(entry.xdr));
+    const sequences = new Map(accounts.map(({ address, sequence }) => [address, sequence]));
+    for (const { submission, attempt } of attempts) {
+      const sequence = sequences.get(attempt.sourceAccount) ?? 0n;
+      if (sequence >= BigInt(attempt.sequence)) await this.follow(submission, attempt, signal);
+    }
+  }
+
+  private async settle(
+    submission: StoredSubmission,
+    attempt: StoredAttempt,
+    settled: Settled,
+  ): Promise<void> {
+    const settling = this.options.submissions.settle(submission, attempt, settled);
+    // What a ledger holds is over, in whichever order that is written down. Otherwise the settling comes first, so that an
+    // account that is free has no transaction on its way.
+    if (!('ledger' in settled)) await settling;
+    const [isFirst] = await Promise.all([settling, this.free(attempt, settled)]);
+    if (isFirst) this.record(submission, attempt, settled);
   }
 
   /** For what a node refused at the only send. False when there was another one meanwhile: nothing is decided then. */
@@ -69,20 +92,16 @@ export class AttemptTracker {
     settled: Settled,
   ): Promise<boolean> {
     const isDecided = await this.options.submissions.settleUnsent(submission, attempt, settled);
-    if (isDecided) await this.close(submission, attempt, settled, true);
-    return isDecided;
+    if (!isDecided) return false;
+    await this.free(attempt, settled);
+    this.record(submission, attempt, settled);
+    return true;
   }
 
-  private async close(
-    submission: StoredSubmission,
-    attempt: StoredAttempt,
-    settled: Settled,
-    isFirst: boolean,
-  ): Promise<void> {
-    const { channels } = this.options;
-    // After the settling, never before: an account that is free has no transaction on its way.
-    await channels.release(attempt.sourceAccount, attempt.token, 'ledger' in settled ? settled.ledger : 0);
-    if (isFirst) this.record(submission, attempt, settled);
+  private async free({ sourceAccount, token, sequence }: StoredAttempt, settled: Settled): Promise<void> {
+    const lastUse =
+      'ledger' in settled ? { ledger: settled.ledger, sequence } : { ledger: 0, sequence: null };
+    await this.options.channels.release(sourceAccount, token, lastUse);
   }
 
   private async judge(attempt: StoredAttempt, signal: AbortSignal): Promise<Verdict> {

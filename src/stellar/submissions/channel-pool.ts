@@ -3,9 +3,10 @@ import { sleep, systemClock, type Clock } from '../../platform/clock';
 import { BusyError } from '../../platform/errors';
 import type { Logger } from '../../platform/logger';
 import type { Signer } from '../keys';
-import type { ChannelRepository } from './channel-repository';
+import type { ChannelRepository, LastUse } from './channel-repository';
 import type { ChannelHolder } from './channel.model';
 import type { SubmissionRepository } from './submission-repository';
+import type { StoredSubmission } from './submission.model';
 
 export interface ChannelPoolOptions {
   signers: readonly Signer[];
@@ -13,6 +14,10 @@ export interface ChannelPoolOptions {
   submissions: SubmissionRepository;
   /** How long a process may take from leasing a channel to storing the signed transaction. */
   buildLeaseMs: number;
+  /** Looks at the chain for those of these attempts that it has decided, and frees their accounts. */
+  settleLanded: (undecided: readonly StoredSubmission[]) => Promise<void>;
+  /** Waits for so long, or until a ledger is known to have closed: true then. */
+  nextLedger: (maxMs: number) => Promise<boolean>;
   logger: Logger;
   clock?: Clock;
 }
@@ -20,21 +25,23 @@ export interface ChannelPoolOptions {
 export interface LeasedChannel {
   signer: Signer;
   epoch: number;
-  /** The node that reads its sequence has to know at least this ledger. */
+  /** The node that reads its sequence, or takes a transaction of it, has to know at least this ledger. */
   lastLedger: number;
+  /** As its last transaction left it in that ledger; null when only the network knows. */
+  sequence: bigint | null;
 }
 
 const POLL_MS = 60;
 const MAX_POLL_MS = 500;
 const POLL_GROWTH = 1.3;
 const SCOUT_AGAIN_MS = 1_000;
-const RECLAIM_EVERY_MS = 1_000;
+const RECLAIM_EVERY_MS = 500;
 const RETRY_HINT_MS = 2_000;
 /**
  * By then every node that is of use knows the ledger of an account's last transaction. One that no node knows (the network
  * began anew, or a node told a wrong number) must not keep the account out of use for ever.
  */
-const LAST_LEDGER_MATTERS_MS = 600_000;
+const LAST_USE_MATTERS_MS = 600_000;
 
 /**
  * Source accounts, leased across processes through the database. A lease has no expiry of its own while a signed
@@ -97,23 +104,37 @@ export class ChannelPool {
       if (!overdue || !(await this.options.submissions.abandonBuilding(intent, token))) return false;
     }
     const settled = submission?.settled;
-    return this.release(account, token, settled && 'ledger' in settled ? settled.ledger : 0);
+    const ledger = settled && 'ledger' in settled ? settled.ledger : 0;
+    return this.release(account, token, { ledger, sequence: null });
   }
 
-  /** Frees an account whose attempt is known to have ended. `knownLedger`: see {@link LeasedChannel.lastLedger}. */
-  async release(account: string, token: string, knownLedger: number): Promise<boolean> {
-    const freed = await this.options.channels.release(account, token, knownLedger);
+  /** Frees an account whose attempt is known to have ended. */
+  async release(account: string, token: string, lastUse: LastUse): Promise<boolean> {
+    const freed = await this.options.channels.release(account, token, lastUse);
     if (freed) this.waiting.shift()?.(account);
     return freed;
   }
 
   /** Frees what crashed holders left behind. Returns how many. */
   async reclaim(): Promise<number> {
+    return (await this.inspect()).freed;
+  }
+
+  /** What became of the accounts in use: how many could be freed, and the attempts that hold the others. */
+  private async inspect(): Promise<{ freed: number; undecided: StoredSubmission[] }> {
+    const held = (await this.options.channels.list(this.accounts)).flatMap(({ _id, holder }) =>
+      holder === null ? [] : [{ account: _id, holder }],
+    );
+    const intents = held.map(({ holder }) => holder.intent);
+    const known = new Map((await this.options.submissions.findAll(intents)).map((one) => [one._id, one]));
+    const undecided: StoredSubmission[] = [];
     let freed = 0;
-    for (const { _id, holder } of await this.options.channels.list(this.accounts)) {
-      if (holder !== null && (await this.releaseIfIdle(_id, holder))) freed += 1;
+    for (const { account, holder } of held) {
+      const submission = known.get(holder.intent);
+      if (submission?.attempt?.token === holder.token) undecided.push(submission);
+      else if (await this.releaseIfIdle(account, holder)) freed += 1;
     }
-    return freed;
+    return { freed, undecided };
   }
 
   private async leaseAny(holder: ChannelHolder): Promise<LeasedChannel | null> {
@@ -134,11 +155,13 @@ export class ChannelPool {
     const signer = signers.find((one) => one.publicKey === account);
     const leased = signer && (await channels.lease(account, holder));
     if (!leased) return null;
-    const { epoch, lastLedger, heldAt, freedAt } = leased;
+    const { epoch, lastLedger, sequence, heldAt, freedAt } = leased;
     const idleMs = heldAt && freedAt ? heldAt.getTime() - freedAt.getTime() : 0;
-    if (lastLedger === 0 || idleMs <= LAST_LEDGER_MATTERS_MS) return { signer, epoch, lastLedger };
-    await channels.forgetLedger(account, holder.token);
-    return { signer, epoch, lastLedger: 0 };
+    if (lastLedger === 0 || idleMs <= LAST_USE_MATTERS_MS) {
+      return { signer, epoch, lastLedger, sequence: sequence === null ? null : BigInt(sequence) };
+    }
+    await channels.forget(account, holder.token);
+    return { signer, epoch, lastLedger: 0, sequence: null };
   }
 
   private register(): Promise<void> {
@@ -156,10 +179,12 @@ export class ChannelPool {
     let pollMs = POLL_MS;
     try {
       while (this.waiting.length > 0) {
-        await sleep(pollMs * (0.5 + Math.random()));
+        const isNewLedger = await this.options.nextLedger(pollMs * (0.5 + Math.random()));
         const free = await this.free();
         for (const account of free) this.waiting.shift()?.(account);
-        pollMs = free.length > 0 ? POLL_MS : Math.min(MAX_POLL_MS, pollMs * POLL_GROWTH);
+        // Accounts get free when a ledger has closed, one soon after the other.
+        const isBusy = isNewLedger || free.length > 0;
+        pollMs = isBusy ? POLL_MS : Math.min(MAX_POLL_MS, pollMs * POLL_GROWTH);
         if (free.length === 0) await this.reclaimNowAndThen();
       }
     } catch (error) {
@@ -170,10 +195,12 @@ export class ChannelPool {
     }
   }
 
+  /** Those that wait do the work of a process that stalls or has died: its transactions land without it. */
   private async reclaimNowAndThen(): Promise<void> {
     if (this.clock.monotonicMs() - this.reclaimedAtMs < RECLAIM_EVERY_MS) return;
     this.reclaimedAtMs = this.clock.monotonicMs();
-    await this.reclaim();
+    const { undecided } = await this.inspect();
+    if (undecided.length > 0) await this.options.settleLanded(undecided);
   }
 
   /** Wakes one waiter for one release; the others go on waiting. */

@@ -4,6 +4,14 @@ import { channelModel, type ChannelHolder, type StoredChannel } from './channel.
 
 const DUPLICATE_KEY = 11000;
 
+/** What is known of an account when it is freed. */
+export interface LastUse {
+  /** The next user's node has to know this ledger; 0 where any will do. */
+  ledger: number;
+  /** The number that its transaction used up in that ledger; null when only the network knows. */
+  sequence: string | null;
+}
+
 /** Owns the collection of source accounts. A few documents, always asked for by `_id`. */
 export class ChannelRepository {
   private readonly collection: mongo.Collection<StoredChannel>;
@@ -19,7 +27,16 @@ export class ChannelRepository {
         accounts.map((account) => ({
           updateOne: {
             filter: { _id: account },
-            update: { $setOnInsert: { epoch: 0, holder: null, heldAt: null, freedAt: null, lastLedger: 0 } },
+            update: {
+              $setOnInsert: {
+                epoch: 0,
+                holder: null,
+                heldAt: null,
+                freedAt: null,
+                lastLedger: 0,
+                sequence: null,
+              },
+            },
             upsert: true,
           },
         })),
@@ -44,22 +61,25 @@ export class ChannelRepository {
     );
   }
 
-  /** Frees the account where `token` still holds it. `knownLedger` is one that its next user's node has to know. */
-  async release(account: string, token: string, knownLedger: number): Promise<boolean> {
+  /** Frees the account where `token` still holds it. */
+  async release(account: string, token: string, { ledger, sequence }: LastUse): Promise<boolean> {
     const { matchedCount } = await this.collection.updateOne(
       { _id: account, 'holder.token': token },
       {
-        $set: { holder: null, heldAt: null },
-        $max: { lastLedger: knownLedger },
+        $set: { holder: null, heldAt: null, sequence },
+        $max: { lastLedger: ledger },
         $currentDate: { freedAt: true },
       },
     );
     return matchedCount === 1;
   }
 
-  /** Forgets the last ledger of an account that we hold. */
-  async forgetLedger(account: string, token: string): Promise<void> {
-    await this.collection.updateOne({ _id: account, 'holder.token': token }, { $set: { lastLedger: 0 } });
+  /** Forgets the last use of an account that we hold. */
+  async forget(account: string, token: string): Promise<void> {
+    await this.collection.updateOne(
+      { _id: account, 'holder.token': token },
+      { $set: { lastLedger: 0, sequence: null } },
+    );
   }
 
   /** Whether the account has been in these hands for longer than `ms`, by the database's clock. */

@@ -20,6 +20,8 @@ export interface StoredChannel {
   freedAt: Date | null;
   /** The ledger in which its last transaction landed: no node behind it knows the account's sequence. */
   lastLedger: number;
+  /** The account's number as that transaction left it, decimal; null when only the network knows. */
+  sequence: string | null;
 }
 
 const channelSchema = new mongoose.Schema<StoredChannel>(
@@ -30,6 +32,7 @@ const channelSchema = new mongoose.Schema<StoredChannel>(
     heldAt: Date,
     freedAt: Date,
     lastLedger: Number,
+    sequence: String,
   },
   { collection: 'stellarChannels', versionKey: false },
 );

@@ -34,19 +34,23 @@ const doubt: SendResult = { kind: 'replied', reply: { kind: 'none' } };
 export class EnvelopeSender {
   constructor(private readonly options: EnvelopeSenderOptions) {}
 
-  /** Sends the newest envelope. A missing answer is no failure: the bytes may be on their way. */
+  /** Sends the newest envelope. */
   async send(submission: StoredSubmission, known: StoredAttempt, signal: AbortSignal): Promise<SendResult> {
-    const { submissions, rpc, logger } = this.options;
-    const noted = await submissions.noteSend(submission._id, submission.epoch, known);
-    const attempt = noted?.attempt;
-    if (!noted || !attempt) return { kind: 'changed' };
+    const noted = await this.options.submissions.noteSend(submission._id, submission.epoch, known);
+    if (!noted?.attempt) return { kind: 'changed' };
+    return this.handOver(noted, noted.attempt, signal);
+  }
+
+  /** Sends what is counted as sent already. A missing answer is no failure: the bytes may be on their way. */
+  async handOver(noted: StoredSubmission, attempt: StoredAttempt, signal: AbortSignal): Promise<SendResult> {
+    const { rpc, logger } = this.options;
     if (attempt.sends > 1) this.options.metrics.count('stellar_resends_total');
     const { envelopeXdr } = attempt.bumps.at(-1) ?? attempt;
     try {
       const { value } = await rpc.send(envelopeXdr, {
         signal,
         stickyKey: attempt.sourceAccount,
-        preferLedger: attempt.signedAtLedger,
+        preferLedger: attempt.sequenceLedger,
       });
       return await this.read(noted, attempt, value, signal);
     } catch (error) {
@@ -54,7 +58,7 @@ export class EnvelopeSender {
         return this.settleUnsent(noted, attempt, { kind: 'refused', hash: attempt.hash, code: error.code });
       }
       if (!(error instanceof SorolaneError)) throw error;
-      logger.info({ intent: submission._id, code: error.code }, 'no answer to a send; it counts as sent');
+      logger.info({ intent: noted._id, code: error.code }, 'no answer to a send; it counts as sent');
       return doubt;
     }
   }
@@ -127,7 +131,7 @@ export class EnvelopeSender {
       return this.settleUnsent(submission, attempt, { kind: 'refused', hash, code: codes.transaction });
     }
     // A node that has not come as far as the one that gave the number knows nothing of it yet.
-    if (codes.transaction === 'txBadSeq' && reply.latestLedger >= attempt.signedAtLedger) {
+    if (codes.transaction === 'txBadSeq' && reply.latestLedger >= attempt.sequenceLedger) {
       return this.settleUnsent(submission, attempt, { kind: 'expired', hash });
     }
     return doubt;

@@ -67,12 +67,19 @@ export class MongoTransactionSubmitter implements TransactionSubmitter {
   }
 
   async send(request: SubmissionRequest, signal: AbortSignal): Promise<Sent | SubmissionOutcome> {
-    const opened = await this.options.submissions.open(request.intent, request.epoch);
-    if (opened.kind === 'superseded') return opened;
-    const { submission } = opened;
-    const { attempt } = submission;
-    if (attempt === null) return this.endedOutcome(request, submission.settled, signal);
-    const result = await this.options.sender.send(submission, attempt, signal);
+    const { submissions, sender } = this.options;
+    const noted = await submissions.openSend(request.intent, request.epoch);
+    if (!noted?.attempt) {
+      const opened = await submissions.open(request.intent, request.epoch);
+      if (opened.kind === 'superseded') return opened;
+      const { attempt, settled } = opened.submission;
+      // One that came between is sent by whoever made it.
+      return attempt === null
+        ? this.endedOutcome(request, settled, signal)
+        : { kind: 'sent', hash: attempt.hash };
+    }
+    const { attempt } = noted;
+    const result = await sender.handOver(noted, attempt, signal);
     if (result.kind === 'settled') return this.outcomeOf(request, result.settled, signal);
     return { kind: 'sent', hash: attempt.hash };
   }
@@ -84,7 +91,7 @@ export class MongoTransactionSubmitter implements TransactionSubmitter {
     // Raises the epoch, so that a predecessor that still drives this intent stops.
     const opened = await this.options.submissions.open(request.intent, request.epoch);
     if (opened.kind === 'superseded') return opened;
-    const driven = await this.options.driver.drive(request, options);
+    const driven = await this.options.driver.drive(request, { ...options, opened: opened.submission });
     switch (driven.kind) {
       case 'settled':
         return this.outcomeOf(request, driven.settled, options.signal);

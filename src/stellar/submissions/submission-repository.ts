@@ -57,6 +57,10 @@ export class SubmissionRepository {
     }
   }
 
+  findAll(intents: readonly IntentId[]): Promise<StoredSubmission[]> {
+    return this.collection.find({ _id: { $in: [...intents] } }).toArray();
+  }
+
   find(intent: IntentId): Promise<StoredSubmission | null> {
     return this.collection.findOne({ _id: intent });
   }
@@ -98,19 +102,13 @@ export class SubmissionRepository {
   }
 
   /** Counts a send before it happens. Null when the attempt is decided or a later epoch works on it. */
-  noteSend(
-    intent: IntentId,
-    epoch: number,
-    { token, sends }: StoredAttempt,
-  ): Promise<StoredSubmission | null> {
-    return this.collection.findOneAndUpdate(
-      { _id: intent, epoch, 'attempt.token': token },
-      {
-        $inc: { 'attempt.sends': 1 },
-        $currentDate: { updatedAt: true, ...(sends === 0 && { 'attempt.sentAt': true as const }) },
-      },
-      { returnDocument: 'after' },
-    );
+  noteSend(intent: IntentId, epoch: number, { token }: StoredAttempt): Promise<StoredSubmission | null> {
+    return this.countSend({ _id: intent, epoch, 'attempt.token': token }, epoch);
+  }
+
+  /** The same for whichever attempt there is, raising the intent's epoch as {@link open} does. Null when there is none. */
+  openSend(intent: IntentId, epoch: number): Promise<StoredSubmission | null> {
+    return this.countSend({ _id: intent, epoch: { $lte: epoch }, attempt: { $ne: null } }, epoch);
   }
 
   /** A node has taken the newest envelope into its queue. */
@@ -161,6 +159,26 @@ export class SubmissionRepository {
       .sort({ 'attempt.maxTime': 1 })
       .limit(limit)
       .toArray();
+  }
+
+  private countSend(
+    condition: mongo.Filter<StoredSubmission>,
+    epoch: number,
+  ): Promise<StoredSubmission | null> {
+    return this.collection.findOneAndUpdate(
+      condition,
+      [
+        {
+          $set: {
+            epoch,
+            updatedAt: '$$NOW',
+            'attempt.sends': { $add: ['$attempt.sends', 1] },
+            'attempt.sentAt': { $ifNull: ['$attempt.sentAt', '$$NOW'] },
+          },
+        },
+      ],
+      { returnDocument: 'after' },
+    );
   }
 
   private async end(

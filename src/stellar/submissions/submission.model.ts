@@ -25,6 +25,8 @@ export interface StoredAttempt extends StoredEnvelope {
   resourceFee: string;
   /** No ledger up to this one can hold it. */
   signedAtLedger: number;
+  /** The ledger that its number is taken from. A node that has not come so far refuses it, knowing no better. */
+  sequenceLedger: number;
   /** Times that any of its envelopes was handed to a node; counted before the call. */
   sends: number;
   /** When that happened first. Database clock. */
