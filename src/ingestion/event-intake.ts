@@ -156,7 +156,11 @@ export class EventIntake {
       position: isBehind(next, position) ? null : next,
       gaps,
     });
-    if (result.kind === 'full') return { kind: 'full' };
+    if (result.kind === 'full') {
+      // Where room is scarce, less at a time may still fit.
+      this.pageSize.reduce();
+      return { kind: 'full' };
+    }
     this.reportGaps(gaps);
     if (result.contradictions > 0) {
       this.options.metrics.count('ingestion_contradictions_total', {}, result.contradictions);

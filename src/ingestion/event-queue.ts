@@ -12,6 +12,7 @@ import { FollowedContracts } from './followed-contracts';
 import { deleteQueueFile, isFull, openQueueFile, type QueueFile } from './queue-file';
 import { QueueMaintenance } from './queue-maintenance';
 import { makeStatsReader, type EventQueueStats } from './queue-stats';
+import { emptyLog } from './storage-room';
 
 export interface EventQueueOptions {
   logger?: Logger;
@@ -172,6 +173,8 @@ export class EventQueue {
   /** Removes the oldest processed events, whatever their age, to let a full file go on. Returns how many. */
   makeRoom(): number {
     try {
+      // First of all: even a deletion is written to the log, which may be what took the last of the disk.
+      emptyLog(this.file.db);
       const removed = this.maintenance.removeOldest();
       if (removed > 0) this.maintenance.shrink();
       return removed;

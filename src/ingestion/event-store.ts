@@ -79,7 +79,7 @@ export class EventStore {
 
   storePage(page: IntakePage): StoreResult {
     if (page.events.length > 0) {
-      const room = this.hasRoom();
+      const room = this.hasRoom(page.events.reduce((sum, event) => sum + sizeOf(event), 0));
       if (room.kind === 'full') return room;
     }
     try {
@@ -215,6 +215,10 @@ export class EventStore {
     return key;
   }
 }
+
+/** Bytes of an event's JSON, roughly: what varies, and what every one has. */
+const sizeOf = ({ topic, value }: RawEvent): number =>
+  topic.reduce((sum, segment) => sum + segment.length, 400 + value.length);
 
 const essenceOf = ({ contractId, ledger, txHash, topic, value }: RawEvent): string =>
   JSON.stringify([contractId, ledger, txHash, topic, value]);

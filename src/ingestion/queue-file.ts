@@ -27,7 +27,7 @@ const SIDE_FILES = ['', '-wal', '-shm'] as const;
 const DEFAULT_BUSY_TIMEOUT_MS = 10_000;
 const CACHE_KIB = 4_096;
 /** Each checkpoint waits for the disk; a spike is taken in with one per 16 MiB rather than one per 4. */
-const CHECKPOINT_PAGES = 4_000;
+export const CHECKPOINT_PAGES = 4_000;
 
 /**
  * SQLite's result code where `error` came from SQLite, or null. Known by its name rather than its class: copies of the

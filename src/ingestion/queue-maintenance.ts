@@ -1,6 +1,7 @@
 import type Database from 'better-sqlite3';
 import type { Clock } from '../platform/clock';
 import { compressEventData } from './event-data';
+import { emptyLog } from './storage-room';
 
 const CHUNK_ROWS = 2_000;
 const VACUUM_PAGES = 2_000;
@@ -70,7 +71,7 @@ export class QueueMaintenance {
   /** Gives pages of removed rows back to the disk, and empties the log into the main file. */
   shrink(): void {
     this.db.pragma(`incremental_vacuum(${VACUUM_PAGES})`);
-    this.db.pragma('wal_checkpoint(TRUNCATE)');
+    emptyLog(this.db);
   }
 
   private removeAll(seqs: unknown[]): number {

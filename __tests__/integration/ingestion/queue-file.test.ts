@@ -1,5 +1,5 @@
 import Database from 'better-sqlite3';
-import { chmodSync, copyFileSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs';
+import fs, { chmodSync, copyFileSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import { EventQueue } from '../../../src/ingestion/event-queue';
 import { PermanentError } from '../../../src/platform/errors';
 import { CONTRACT_A, makeEvents } from '../../support/ingestion-chain';
@@ -89,4 +89,35 @@ it('one that others could read is closed to them', () => {
 
 it('a path that can’t be used names itself', () => {
   expect(() => open(directory.file('no/such/directory.db'))).toThrow(/no\/such\/directory\.db/);
+});
+
+describe('a small disk', () => {
+  const DISK_BYTES = 3 * 1024 * 1024;
+  const sizeOf = (file: string): number => fs.statSync(file, { throwIfNoEntry: false })?.size ?? 0;
+  const freeBeside = (file: string): number => DISK_BYTES - sizeOf(file) - sizeOf(`${file}-wal`);
+
+  afterEach(() => jest.restoreAllMocks());
+
+  it('is never filled by the log so far that the log can’t be emptied, and serves on as rows are done', () => {
+    const file = directory.file('small.db');
+    jest
+      .spyOn(fs, 'statfsSync')
+      .mockImplementation((() => ({ bavail: Math.max(0, freeBeside(file)), bsize: 1 })) as never);
+    const queue = open(file, 3, { minFreeDiskBytes: 0 });
+    const events = makeEvents(12_000);
+    let stored = 0;
+    for (let rounds = 0; stored < events.length && rounds < 1_000; rounds += 1) {
+      const page = { events: events.slice(stored, stored + 200), contractIds: [], position: null };
+      if (queue.enqueueBatch(page).kind === 'stored') stored += page.events.length;
+      else {
+        for (let taken = queue.dequeue(); taken !== null; taken = queue.dequeue()) {
+          queue.markProcessed(taken.id);
+          expect(freeBeside(file)).toBeGreaterThan(0);
+        }
+        expect(queue.makeRoom()).toBeGreaterThan(0);
+      }
+      expect(sizeOf(`${file}-wal`)).toBeLessThanOrEqual(freeBeside(file));
+    }
+    expect(stored).toBe(events.length);
+  });
 });
