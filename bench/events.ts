@@ -7,6 +7,7 @@ import { performance } from 'node:perf_hooks';
 import { defineEventHandler } from '../src/ingestion/event-handler';
 import { EventPropagator } from '../src/ingestion/event-propagator';
 import { EventQueue } from '../src/ingestion/event-queue';
+import { defaultTuning } from '../src/ingestion/ingestion-tuning';
 import { decodeContractValue } from '../src/stellar/scval-codec';
 import { CONTRACT, EndlessChain, pageOfEvents } from './events/chain';
 
@@ -22,8 +23,8 @@ const say = (line: string): void => console.log(line);
 const ENQUEUED = 200_000;
 const PAGE = 1_000;
 const HANDLED = 40_000;
-/** Calls of the no-op handler at one time, one event each. */
-const SLOTS = 256;
+/** Calls of the no-op handler at one time, one event each: as many as a service has by default. */
+const SLOTS = defaultTuning.maxCalls;
 const SPIKE = 100_000;
 const DEQUEUES = 2_000;
 const MANY = 1_000_000;
@@ -68,7 +69,6 @@ async function benchEndToEnd(run: number): Promise<number> {
     startLedger: 1_000,
     handlers: [handler],
     queuePath: path.join(directory, `end-to-end-${run}.db`),
-    tuning: { maxCalls: SLOTS },
   });
   const started = performance.now();
   propagator.start();
