@@ -87,6 +87,11 @@ export class Endpoint {
     return this.chainClock.closeTimeMs + (this.options.clock.monotonicMs() - this.chainClock.readAtMs);
   }
 
+  /** For how long, by our own clock, it has told of no other close time. */
+  get standstillMs(): number {
+    return this.chainClock === null ? 0 : this.options.clock.monotonicMs() - this.chainClock.readAtMs;
+  }
+
   /** Takes in how far the node says it is. True when that is further than before. */
   learn(ledger: number, closeTimeMs: number | undefined): boolean {
     const isFurther = ledger > (this.latestLedger ?? 0);

@@ -6,7 +6,7 @@ import { noMetrics, type Metrics } from '../../platform/metrics';
 import { Endpoint, type EndpointHealth } from './endpoint';
 import { callJsonRpc } from './json-rpc';
 import { LedgerWatch } from './ledger-watch';
-import { RpcRefusedError, rpcErrorOf } from './rpc-errors';
+import { RpcNodeError, RpcRefusedError, rpcErrorOf } from './rpc-errors';
 
 export interface RpcPoolOptions {
   /** In order of preference. */
@@ -35,6 +35,8 @@ export interface CallOptions<T> {
   stickyKey?: string;
   /** Asks this endpoint and no other. */
   only?: Endpoint;
+  /** The request is known to be right, so that a refusal is the node's own failing and the next one is asked. */
+  isSound?: boolean;
   /** One endpoint, one try: for calls whose refusal means something else once an earlier try may have gone through. */
   once?: boolean;
 }
@@ -218,7 +220,7 @@ export class RpcPool {
     endpoint: Endpoint,
     method: string,
     params: Record<string, unknown> | undefined,
-    { schema, signal, minLedger = 0 }: CallOptions<T>,
+    { schema, signal, minLedger = 0, isSound = false }: CallOptions<T>,
   ): Promise<T> {
     const startedMs = this.clock.monotonicMs();
     const labels = { endpoint: endpoint.origin, method };
@@ -236,7 +238,7 @@ export class RpcPool {
       if (reply.kind === 'error') {
         const rpcMessage = reply.message.slice(0, MAX_MESSAGE_LENGTH);
         const facts = { endpoint: endpoint.origin, method, rpcCode: reply.code, rpcMessage };
-        throw rpcErrorOf(facts, endpoint);
+        throw isSound ? new RpcNodeError(facts) : rpcErrorOf(facts, endpoint);
       }
       result = reply.result;
     } catch (error) {

@@ -124,11 +124,11 @@ export class SorobanRpc {
   }
 
   transaction(hash: string, ask: Ask): Promise<Answer<TransactionReply>> {
-    return this.pool.call('getTransaction', { hash }, { ...ask, schema: transactionSchema });
+    return this.pool.call('getTransaction', { hash }, { ...ask, schema: transactionSchema, isSound: true });
   }
 
   ledgerEntries(keys: readonly string[], ask: Ask): Promise<Answer<LedgerEntriesReply>> {
-    return this.pool.call('getLedgerEntries', { keys }, { ...ask, schema: entriesSchema });
+    return this.pool.call('getLedgerEntries', { keys }, { ...ask, schema: entriesSchema, isSound: true });
   }
 
   async latestLedger(ask: Ask): Promise<z.infer<typeof latestLedgerSchema>> {
@@ -137,7 +137,11 @@ export class SorobanRpc {
 
   /** Percentiles of the inclusion fees that Soroban transactions of late ledgers paid, stroops, by name (`p90`). */
   async feeStats(ask: Ask): Promise<Record<string, bigint>> {
-    const { value } = await this.pool.call('getFeeStats', undefined, { ...ask, schema: feeStatsSchema });
+    const { value } = await this.pool.call('getFeeStats', undefined, {
+      ...ask,
+      schema: feeStatsSchema,
+      isSound: true,
+    });
     return value.sorobanInclusionFee;
   }
 

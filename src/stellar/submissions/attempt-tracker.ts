@@ -43,7 +43,7 @@ type Sighting = Landed | { kind: 'absent'; reply: NotFound; endpoint: Endpoint }
  */
 type Testimony = Landed | { kind: 'silent' | 'behind' | 'unused' | 'used_by_another' | 'forgotten' };
 
-/** A node whose last ledger closed so long before the network's time is not waited for. */
+/** A node that stays at one ledger for so long is not waited for. */
 const STUCK_AFTER_MS = 120_000;
 
 /** Finds out on chain what became of an attempt, and writes it down. */
@@ -166,8 +166,7 @@ export class AttemptTracker {
       if (sighting.kind === 'landed') return sighting;
       const { latestLedger: minLedger, latestLedgerCloseTime, oldestLedger } = sighting.reply;
       if (latestLedgerCloseTime <= attempt.maxTime) {
-        const lateMs = (rpc.pool.chainTimeMs() ?? 0) - latestLedgerCloseTime * 1000;
-        return { kind: lateMs > STUCK_AFTER_MS ? 'silent' : 'behind' };
+        return { kind: only.standstillMs > STUCK_AFTER_MS ? 'silent' : 'behind' };
       }
       // Read at the same ledger or later, the account's own number tells whether anything of that number came in.
       const account = await this.accountOf(attempt.sourceAccount, { only, signal, minLedger });
