@@ -20,6 +20,8 @@ export interface StubCall {
 export interface RpcStub {
   url: string;
   calls: StubCall[];
+  /** Authorization headers, one a call that had one. */
+  authorizations: string[];
   /** Replaces the answers. `getNetwork` and `getHealth` are answered by the stub unless the function does. */
   answer(reply: (call: StubCall) => StubReply | undefined): void;
   callsOf(method: string): StubCall[];
@@ -32,12 +34,15 @@ export async function startRpcStub(
 ): Promise<RpcStub> {
   let reply = initial;
   const calls: StubCall[] = [];
+  const authorizations: string[] = [];
   const server = createServer((request, response) => {
     const chunks: Buffer[] = [];
     request.on('data', (chunk: Buffer) => chunks.push(chunk));
     request.on('end', () => {
       const call = JSON.parse(Buffer.concat(chunks).toString()) as StubCall;
       calls.push(call);
+      const { authorization } = request.headers;
+      if (authorization !== undefined) authorizations.push(authorization);
       const said = reply(call) ?? standard(call);
       if (said === 'silence') return;
       if (said === 'cut') return void request.socket.destroy();
@@ -50,6 +55,7 @@ export async function startRpcStub(
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/key-of-a-customer`,
     calls,
+    authorizations,
     answer: (next) => (reply = next),
     callsOf: (method) => calls.filter((call) => call.method === method),
     close: () => close(server),

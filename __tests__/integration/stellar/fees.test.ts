@@ -1,3 +1,4 @@
+import { Keypair } from '@stellar/stellar-sdk';
 import { SubmissionRepository } from '../../../src/stellar/submissions/submission-repository';
 import type { StellarLayer } from '../../../src/stellar/stellar-layer';
 import {
@@ -133,6 +134,21 @@ describe('what a transaction bids', () => {
     fixture.simnet.closeLedgers(15);
     if (prepared.kind !== 'prepared') throw new Error(prepared.kind);
     expect(transaction(prepared.hash)).toBeUndefined();
+  });
+
+  it('is paid by the oracle account where a configured channel account has nothing left', async () => {
+    const channel = Keypair.random();
+    // Just its reserve.
+    fixture.simnet.fund(channel.publicKey(), 1n);
+    const layer = await fixture.openLayer({ STELLAR_CHANNEL_SECRETS: channel.secret() });
+
+    const outcome = await fixture.withLedgers(() => submit(layer, request(layer)));
+
+    if (outcome.kind !== 'success') throw new Error(outcome.kind);
+    expect(transaction(outcome.hash)).toMatchObject({
+      source: channel.publicKey(),
+      feeSource: layer.oracle.publicKey,
+    });
   });
 
   // C.7 row 9, stellar-core#2505: the refusal names the fee that would do.

@@ -115,12 +115,59 @@ describe('submissions that nobody follows any more', () => {
     expect(await holderOf(account)).toBeNull();
   });
 
+  it('an account whose process stalls after its transaction has landed serves those that wait', async () => {
+    const stalled = await fixture.openLayer();
+    const abandoned = request(stalled);
+    await stalled.submitter.prepare(abandoned, signal);
+    await stalled.submitter.send(abandoned, signal);
+    const layer = await fixture.openLayer();
+
+    const next = await fixture.withLedgers(() => submit(layer, request(layer)));
+
+    expect(next.kind).toBe('success');
+    const late = { timeoutMs: 1_000, signal };
+    expect(await stalled.submitter.confirm(abandoned, late)).toMatchObject({ kind: 'success' });
+  });
+
+  // Ledgers count from the start again where a test network was reset; a lying node may have told any number.
+  it('an account whose last ledger no node knows is in use again after a while', async () => {
+    const layer = await fixture.openLayer({ STELLAR_CHANNEL_WAIT_MS: '300' });
+    const { publicKey } = layer.oracle;
+    await channels.register([publicKey]);
+    await fixture.database.connection
+      .collection<{ _id: string }>('stellarChannels')
+      .updateOne(
+        { _id: publicKey },
+        { $set: { lastLedger: 9e8, sequence: null, freedAt: new Date(Date.now() - 3_600_000) } },
+      );
+    expect(await fixture.withLedgers(() => submit(layer, request(layer)))).toMatchObject({ kind: 'success' });
+    const [channel] = await channels.list([publicKey]);
+    expect(channel!.lastLedger).toBeLessThanOrEqual(fixture.simnet.latestLedger);
+  });
+
+  it('an account that someone else has used meanwhile costs one attempt, and no second transaction', async () => {
+    const layer = await fixture.openLayer();
+    const { publicKey } = layer.oracle;
+    await fixture.withLedgers(() => submit(layer, request(layer)));
+    const [{ sequence } = { sequence: null }] = await channels.list([publicKey]);
+    await fixture.database.connection
+      .collection<{ _id: string }>('stellarChannels')
+      .updateOne({ _id: publicKey }, { $set: { sequence: String(BigInt(sequence!) - 1n) } });
+    const wanted = request(layer);
+    expect(await submit(layer, wanted)).toMatchObject({ kind: 'expired' });
+    expect(await fixture.withLedgers(() => submit(layer, wanted))).toMatchObject({ kind: 'success' });
+  });
+
   it('a build that is aborted leaves nothing behind', async () => {
     const layer = await fixture.openLayer({ STELLAR_RPC_TIMEOUT_MS: '60000' });
     const wanted = request(layer);
     fixture.simnet.setFaults({
       rules: [{ methods: ['getLedgerEntries'], fault: { kind: 'timeoutBefore', holdMs: 60_000 } }],
     });
+    // Where the last transaction's number is known, nothing is asked.
+    await fixture.database.connection
+      .collection<{ _id: string }>('stellarChannels')
+      .updateOne({ _id: layer.oracle.publicKey }, { $set: { sequence: null } });
     const controller = new AbortController();
     const pending = layer.submitter.prepare(wanted, controller.signal).catch((error: unknown) => error);
     while ((await holderOf(layer.oracle.publicKey)) === null) {

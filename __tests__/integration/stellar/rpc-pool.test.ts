@@ -1,4 +1,5 @@
 import { getEventListeners } from 'node:events';
+import { inspect } from 'node:util';
 import { z } from 'zod';
 import { PermanentError, TimeoutError, TransientError } from '../../../src/platform/errors';
 import { RpcNodeError, RpcRefusedError } from '../../../src/stellar/rpc/rpc-errors';
@@ -68,6 +69,8 @@ describe('a pool of RPC endpoints', () => {
     ['500', { status: 500 }],
     ['503', { status: 503 }],
     ['an answer that is no JSON-RPC', { status: 200, body: '<html>welcome</html>' }],
+    ['a redirect', { status: 302, headers: { location: 'http://127.0.0.1:9/elsewhere' } }],
+    ['an answer without end', { status: 200, body: 'x'.repeat(65 * 1024 * 1024) }],
   ])('turns to the next endpoint on %s, and benches the first after three', async (_name, fault) => {
     const [first, second] = await start(2);
     first!.answer(({ method }) => (method === 'getLatestLedger' ? fault : undefined));
@@ -158,6 +161,76 @@ describe('a pool of RPC endpoints', () => {
     first!.answer(() => undefined);
     nowMs += 7_001;
     await expect(ask(pool)).resolves.toBeDefined();
+  });
+
+  it('takes a wish to be left alone for days for a mistake, and waits for none while another is awake', async () => {
+    const [first, second] = await start(2);
+    const pool = openPool();
+    await ask(pool);
+    first!.answer(() => ({ status: 500 }));
+    second!.answer(({ method }) =>
+      method === 'getLatestLedger' ? { status: 503, headers: { 'retry-after': '999999999' } } : undefined,
+    );
+    expect(await thrownBy(ask(pool))).not.toHaveProperty('retryAfterMs', expect.any(Number));
+    first!.answer(() => ({ status: 429, headers: { 'retry-after': '999999999' } }));
+    nowMs += 30_000;
+    await thrownBy(ask(pool));
+    expect(await thrownBy(ask(pool))).toMatchObject({ retryAfterMs: 30_000 });
+
+    // A probe is a call like any other.
+    const before = second!.calls.length;
+    nowMs += 29_000;
+    await thrownBy(ask(pool));
+    expect(second!.calls).toHaveLength(before);
+  });
+
+  it("passes over an endpoint that doesn't tell which network it serves", async () => {
+    const [other, ours] = await start(2);
+    other!.answer(() => ({ error: { code: -32601, message: 'the method eth_getNetwork does not exist' } }));
+    const pool = openPool();
+    await ask(pool);
+    expect(other!.callsOf('getLatestLedger')).toHaveLength(0);
+    expect(ours!.callsOf('getLatestLedger')).toHaveLength(1);
+  });
+
+  it('probes no endpoint of another network, whose ledgers would make ours look late', async () => {
+    const [foreign, ours] = await start(2);
+    foreign!.answer(({ method }) => (method === 'getNetwork' ? 'cut' : undefined));
+    const pool = openPool();
+    for (let call = 0; call < 3; call += 1) await ask(pool);
+    expect(pool.health()[0]).toMatchObject({ state: 'open' });
+    foreign!.answer(({ method }) => {
+      if (method === 'getNetwork') return { result: { passphrase: 'Another Network' } };
+      return { result: { status: 'healthy', latestLedger: 60_000_000, oldestLedger: 1 } };
+    });
+    nowMs += 30_000;
+    await ask(pool);
+    await until(() => pool.health()[0]!.foreign);
+    expect(foreign!.callsOf('getHealth')).toHaveLength(0);
+
+    ours!.answer(() => ({ status: 500 }));
+    for (let call = 0; call < 3; call += 1) await thrownBy(ask(pool, { once: true }));
+    ours!.answer(() => undefined);
+    await ask(pool);
+    expect(pool.health()[1]).toMatchObject({ state: 'closed' });
+  });
+
+  it('sends the password of an endpoint in a header, and quotes it nowhere', async () => {
+    const [only] = await start(1);
+    const url = new URL(only!.url);
+    url.username = 'customer';
+    url.password = 'hunter2%2F';
+    const pool = openPool({ urls: [url.href] });
+    await ask(pool);
+    only!.answer(() => 'cut');
+    const error = await thrownBy(ask(pool, { once: true }));
+    expect(inspect(error, { depth: 9 })).not.toMatch(/hunter2|customer/);
+    expect(only!.authorizations).toContain(`Basic ${Buffer.from('customer:hunter2/').toString('base64')}`);
+    const broken = await thrownBy(
+      Promise.resolve().then(() => openPool({ urls: ['http://me:hunter2@[oops'] })),
+    );
+    expect(inspect(broken, { depth: 9 })).not.toContain('hunter2');
+    expect(broken).toMatchObject({ code: 'INVALID_RPC_URL', kind: 'permanent' });
   });
 
   it('never asks an endpoint of another network', async () => {

@@ -57,6 +57,18 @@ describe('submitting a transaction', () => {
     expect(observer.stats().badSequences).toBe(0);
   });
 
+  it('pays once for channel accounts that it cannot afford, and says why', async () => {
+    const layer = await fixture.openLayer({
+      STELLAR_CHANNEL_COUNT: '7',
+      STELLAR_CHANNEL_BALANCE_XLM: '900000000',
+    });
+    const before = fixture.simnet.observer.transactions().length;
+    await expect(
+      submit(layer, mintRequest(fixture.simnet.facts(), layer, newManifestHash())),
+    ).rejects.toMatchObject({ code: 'MAINTENANCE_FAILED', kind: 'transient' });
+    expect(fixture.simnet.observer.transactions().length - before).toBe(1);
+  });
+
   it('tops up a channel account that has spent its funds on fees', async () => {
     const { networkPassphrase, oracleSecret } = fixture.simnet.facts();
     const [, , , , poor] = deriveChannelSigners(oracleSecret, networkPassphrase, 5);
