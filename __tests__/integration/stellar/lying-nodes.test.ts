@@ -164,6 +164,7 @@ describe('a node that lies, asked before one that does not', () => {
     expect(await fixture.withLedgers(() => submit(layer, wanted(layer)))).toMatchObject({ kind: 'success' });
   });
 
+  // B20: it is the submission itself that turns to the next endpoint.
   it('that it has no such method, or that the method is not for us: the next node is asked', async () => {
     const layer = await fixture.openLayer({
       SOROBAN_RPC_URLS: [fixture.simnet.rpcUrls[0]!, liar.url].join(','),

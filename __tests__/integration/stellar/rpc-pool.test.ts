@@ -98,6 +98,21 @@ describe('a pool of RPC endpoints', () => {
     expect(pool.health()).toMatchObject([{ state: 'closed', consecutiveFailures: 0 }]);
   });
 
+  // A9: "500" stands in many a number, and "invalid" in many a message.
+  it('decides what a failure means by how it came, never by its words', async () => {
+    const [only] = await start(1);
+    const pool = openPool();
+    await ask(pool);
+    const kindOf = async (fault: StubReply): Promise<unknown> => {
+      only!.answer(() => fault);
+      return ((await thrownBy(ask(pool, { once: true }))) as TransientError | PermanentError).kind;
+    };
+    const words = 'invalid argument: timeout after 500 ms, ECONNRESET, not found';
+    expect(await kindOf({ error: { code: -32602, message: words } })).toBe('permanent');
+    expect(await kindOf({ error: { code: -32603, message: words } })).toBe('transient');
+    expect(await kindOf({ status: 404, body: words })).toBe('transient');
+  });
+
   it('never benches the last endpoint', async () => {
     const [first, second] = await start(2);
     const pool = openPool();

@@ -14,6 +14,7 @@ describe('submitting a transaction', () => {
   });
   afterAll(() => fixture.close());
 
+  // A2: the confirmation is the chain's own word, with the ledger and the return value.
   it('lands one transaction and tells what it returned and cost', async () => {
     const layer = await fixture.openLayer();
     const manifestHash = newManifestHash();
