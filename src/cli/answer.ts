@@ -1,3 +1,6 @@
+import { describeFailure } from '../platform/errors';
+import { makeCensor } from '../platform/logger';
+
 /** What a command says and how it ends. */
 export interface Answer {
   exitCode: number;
@@ -47,4 +50,19 @@ export const facts = (record: object): string[] =>
 function cell(value: unknown): string {
   if (value === null || value === undefined) return '-';
   return typeof value === 'string' ? value : JSON.stringify(value);
+}
+
+/** Prints what `act` answers, or why it failed, and sets the exit code. Never rejects. */
+export async function printAnswer(json: boolean, act: () => Answer | Promise<Answer>): Promise<void> {
+  try {
+    const { exitCode, data, lines } = await act();
+    process.stdout.write(json ? `${JSON.stringify(data)}\n` : `${lines.join('\n')}\n`);
+    process.exitCode = exitCode;
+  } catch (error) {
+    const { code, message } = describeFailure(error);
+    const report = makeCensor([])(message);
+    process.stderr.write(`${report}\n`);
+    if (json) process.stdout.write(`${JSON.stringify({ error: report, code })}\n`);
+    process.exitCode = exitCodes.error;
+  }
 }

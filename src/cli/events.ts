@@ -3,12 +3,10 @@ import { config as loadDotenv } from 'dotenv';
 import type { DeadLetterFilter } from '../ingestion/dead-letters';
 import type { DiscardFilter } from '../ingestion/delivery-discard';
 import { EventQueue } from '../ingestion/event-queue';
-import { describeFailure } from '../platform/errors';
-import { makeCensor } from '../platform/logger';
 import { ingestionSettings } from '../platform/settings/ingestion.settings';
 import * as commands from './events/commands';
 import type { Intent } from './events/commands';
-import { type Answer, exitCodes } from './answer';
+import { type Answer, printAnswer } from './answer';
 
 interface GlobalOptions {
   json?: boolean;
@@ -70,7 +68,7 @@ export function eventsCommand(): Command {
     .action((options: FilterOptions, command: Command) => {
       const filter = filterOf(options, command);
       const intent = intentOf(command);
-      answer(command, (queue) => commands.replay(queue, filter, intent));
+      return answer(command, (queue) => commands.replay(queue, filter, intent));
     });
   mutation(program, 'discard', 'gives up for good what a handler is owed, or what could not be read')
     .option('--handler <name>', 'of this handler, waiting or failed: one that no longer exists, say')
@@ -79,7 +77,7 @@ export function eventsCommand(): Command {
     .action((options: DiscardOptions, command: Command) => {
       const filter = discardFilterOf(options, command);
       const intent = intentOf(command);
-      answer(command, (queue) => commands.discard(queue, filter, intent));
+      return answer(command, (queue) => commands.discard(queue, filter, intent));
     });
   program
     .command('gaps')
@@ -89,7 +87,7 @@ export function eventsCommand(): Command {
     .option('--older-than-ms <ms>', 'processed so long ago', wholeNumber, DAY_MS)
     .action(({ olderThanMs }: { olderThanMs: number }, command: Command) => {
       const intent = intentOf(command);
-      answer(command, (queue) => commands.cleanup(queue, olderThanMs, intent));
+      return answer(command, (queue) => commands.cleanup(queue, olderThanMs, intent));
     });
   for (const command of program.commands) {
     command
@@ -138,26 +136,18 @@ function discardFilterOf(
   return { handler: handler ?? null, ...(id === undefined ? {} : { eventIds: id }) };
 }
 
-function answer(command: Command, act: (queue: EventQueue) => Answer): void {
+function answer(command: Command, act: (queue: EventQueue) => Answer): Promise<void> {
   loadDotenv({ quiet: true });
   const { json = false, file } = command.optsWithGlobals<GlobalOptions>();
   const path = file ?? ingestionSettings.EVENT_QUEUE_PATH.parse(process.env['EVENT_QUEUE_PATH'] || undefined);
-  try {
+  return printAnswer(json, () => {
     const queue = new EventQueue(path, 3, { mustExist: true, busyTimeoutMs: BUSY_TIMEOUT_MS });
     try {
-      const { exitCode, data, lines } = act(queue);
-      process.stdout.write(json ? `${JSON.stringify(data)}\n` : `${lines.join('\n')}\n`);
-      process.exitCode = exitCode;
+      return act(queue);
     } finally {
       queue.close();
     }
-  } catch (error) {
-    const { code, message } = describeFailure(error);
-    const report = makeCensor([])(message);
-    process.stderr.write(`${report}\n`);
-    if (json) process.stdout.write(`${JSON.stringify({ error: report, code })}\n`);
-    process.exitCode = exitCodes.error;
-  }
+  });
 }
 
 function wholeNumber(text: string): number {

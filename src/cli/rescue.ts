@@ -1,8 +1,6 @@
 import { Command, InvalidArgumentError } from 'commander';
 import { config as loadDotenv } from 'dotenv';
-import { describeFailure } from '../platform/errors';
-import { makeCensor } from '../platform/logger';
-import { type Answer, exitCodeHelp, exitCodes } from './answer';
+import { type Answer, exitCodeHelp, printAnswer } from './answer';
 import * as commands from './rescue/commands';
 import type { Intent } from './rescue/commands';
 import { openRescue, type OpenRescue } from './rescue/open-rescue';
@@ -122,26 +120,17 @@ function intentOf(command: Command): Intent {
   return { operator, reason, execute };
 }
 
-/** Opens what the command needs, prints its answer and sets the exit code. */
-async function answer(command: Command, act: (rescue: OpenRescue) => Promise<Answer>): Promise<void> {
+/** Opens what the command needs, and closes it whatever comes. */
+function answer(command: Command, act: (rescue: OpenRescue) => Promise<Answer>): Promise<void> {
   loadDotenv({ quiet: true });
-  const json = command.optsWithGlobals<GlobalOptions>().json === true;
-  try {
+  return printAnswer(command.optsWithGlobals<GlobalOptions>().json === true, async () => {
     const rescue = await openRescue(process.env);
     try {
-      const { exitCode, data, lines } = await act(rescue);
-      process.stdout.write(json ? `${JSON.stringify(data)}\n` : `${lines.join('\n')}\n`);
-      process.exitCode = exitCode;
+      return await act(rescue);
     } finally {
       await rescue.close();
     }
-  } catch (error) {
-    const { code, message } = describeFailure(error);
-    const report = makeCensor([])(message);
-    process.stderr.write(`${report}\n`);
-    if (json) process.stdout.write(`${JSON.stringify({ error: report, code })}\n`);
-    process.exitCode = exitCodes.error;
-  }
+  });
 }
 
 function wholeNumber(text: string): number {

@@ -1,4 +1,6 @@
-import { mongo, Types } from 'mongoose';
+import type { mongo } from 'mongoose';
+import { Types } from 'mongoose';
+import { isDuplicateKey } from '../platform/database/faults';
 import type { IndexedModel } from '../platform/database/indexes';
 import { nativeCollection } from '../platform/database/native-collection';
 import { deadLetterIndex, type DeadLetteredRequest } from './dead-letter.model';
@@ -17,8 +19,6 @@ export interface DeadLetterQuery {
   after?: string;
 }
 
-const DUPLICATE_KEY = 11_000;
-
 /** The collection `deadLetteredRequests`: a projection of the queues' dead jobs, for people and tools. */
 export class DeadLetterRepository {
   constructor(private readonly model: IndexedModel) {}
@@ -34,7 +34,7 @@ export class DeadLetterRepository {
       );
     } catch (error) {
       // The filter missed a record with a later epoch, and the unique index kept the upsert from making a second one.
-      if (!(error instanceof mongo.MongoServerError) || error.code !== DUPLICATE_KEY) throw error;
+      if (!isDuplicateKey(error)) throw error;
     }
   }
 

@@ -1,4 +1,5 @@
 import { Schema, type Schema as SchemaType } from 'mongoose';
+import { PermanentError } from '../platform/errors';
 
 /** Names of the queue's indexes. Each query hints its own, so that a plan can't change behind our back. */
 export const queueIndex = {
@@ -104,4 +105,14 @@ export function applyQueueEnvelope<S extends SchemaType>(
     },
   );
   return schema;
+}
+
+/** The envelope belongs to the queue; a patch that names one of its fields is a mistake of the caller's program. @throws PermanentError ENVELOPE_FIELD */
+export function assertPayloadOnly(patch: object): void {
+  const foreign = Object.keys(patch).filter(
+    (name) => name === '_id' || Object.hasOwn(queueEnvelopeSchemaFields, name),
+  );
+  if (foreign.length > 0) {
+    throw new PermanentError('ENVELOPE_FIELD', `the queue alone writes ${foreign.join(', ')}`);
+  }
 }

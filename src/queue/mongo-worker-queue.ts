@@ -1,11 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import { mongo, Types } from 'mongoose';
 import { systemClock, type Clock } from '../platform/clock';
+import { isDuplicateKey, onlyDuplicateKeys } from '../platform/database/faults';
 import { verifyIndexes, type IndexedModel } from '../platform/database/indexes';
 import { nativeCollection } from '../platform/database/native-collection';
 import { PermanentError, type Failure } from '../platform/errors';
 import type { LeaseToken, QueueEnvelope, SettledLease } from './envelope';
-import { keyIndex, queueEnvelopeSchemaFields, queueIndex, readyIndex } from './envelope-schema';
+import { assertPayloadOnly, keyIndex, queueIndex, readyIndex } from './envelope-schema';
 import { QueueJanitor, type Tidied } from './queue-janitor';
 import { ServerClock } from './server-clock';
 import {
@@ -65,7 +66,6 @@ const DEFAULT_PRIORITY_WEIGHT_MS = 60_000;
 /** The part of a lease that its holder doesn't use: for timers that fire late and writes on their way. */
 const DEADLINE_MARGIN = 0.1;
 const MAX_ENQUEUE_TRIES = 3;
-const DUPLICATE_KEY = 11_000;
 
 const spentFailure: Failure = {
   code: 'ATTEMPTS_SPENT',
@@ -389,22 +389,5 @@ export class MongoWorkerQueue<Payload extends object> implements WorkerQueue<Pay
   }
 }
 
-const isDuplicateKey = (error: unknown): boolean =>
-  error instanceof mongo.MongoServerError && error.code === DUPLICATE_KEY;
-
-const onlyDuplicateKeys = (error: unknown): boolean =>
-  error instanceof mongo.MongoBulkWriteError &&
-  [error.writeErrors].flat().every(({ code }) => code === DUPLICATE_KEY);
-
 /** The call may have been applied although it failed here. */
 const isReplyLost = (error: unknown): boolean => error instanceof mongo.MongoNetworkError;
-
-/** The envelope belongs to the queue; a patch that names one of its fields is a mistake of the caller's program. */
-function assertPayloadOnly(patch: object): void {
-  const foreign = Object.keys(patch).filter(
-    (name) => name === '_id' || Object.hasOwn(queueEnvelopeSchemaFields, name),
-  );
-  if (foreign.length > 0) {
-    throw new PermanentError('ENVELOPE_FIELD', `the queue alone writes ${foreign.join(', ')}`);
-  }
-}

@@ -9,7 +9,7 @@ const DEFAULT_CAP_MS = 15 * 60_000;
 
 /** The ceiling of the wait after the given attempt (from 1): doubles each time, 15 minutes at most. */
 export function retryDelayMs(attempt: number, baseMs: number): number {
-  return ceilingMs({ baseMs, multiplier: 2, capMs: DEFAULT_CAP_MS }, attempt);
+  return ceilingMs(doublingFrom(baseMs), attempt);
 }
 
 /** The usual policy: doubling from `baseMs`, capped at 15 minutes. */

@@ -1,4 +1,6 @@
-import { type Connection, type Model, mongo, Schema } from 'mongoose';
+import type { mongo } from 'mongoose';
+import { type Connection, type Model, Schema } from 'mongoose';
+import { isDuplicateKey } from '../platform/database/faults';
 import type { Clock } from '../platform/clock';
 import { ensureIndexes } from '../platform/database/indexes';
 import { nativeCollection } from '../platform/database/native-collection';
@@ -31,7 +33,6 @@ const auditIndex = {
   raffle: 'audit_raffle',
   rescue: 'audit_rescue',
 } as const;
-const DUPLICATE_KEY = 11_000;
 const WALK_BATCH = 1000;
 
 const required = true;
@@ -149,7 +150,7 @@ export class AuditTrail {
         // that isn't there.
         await this.#collection.insertMany(rows.map(toStored), { ordered: true });
       } catch (error) {
-        if (!(error instanceof mongo.MongoServerError) || error.code !== DUPLICATE_KEY) throw error;
+        if (!isDuplicateKey(error)) throw error;
       }
     }
   }

@@ -1,4 +1,6 @@
-import { type Connection, type Model, mongo, Schema } from 'mongoose';
+import type { mongo } from 'mongoose';
+import { type Connection, type Model, Schema } from 'mongoose';
+import { isDuplicateKey } from '../platform/database/faults';
 import { ensureIndexes } from '../platform/database/indexes';
 import { nativeCollection } from '../platform/database/native-collection';
 import { commitmentOf, type CommitmentOpening, newCommitmentOpening } from './commit-reveal';
@@ -18,7 +20,6 @@ export interface Commitment extends CommitmentOpening {
   commitment: string;
 }
 
-const DUPLICATE_KEY = 11_000;
 const commitmentIndex = 'commitment_raffle';
 
 const commitmentSchema = new Schema<StoredCommitment>(
@@ -64,7 +65,7 @@ export class Commitments {
         createdAt: now,
       });
     } catch (error) {
-      if (!(error instanceof mongo.MongoServerError) || error.code !== DUPLICATE_KEY) throw error;
+      if (!isDuplicateKey(error)) throw error;
     }
     return (await this.find(contractId, raffleId)) as Commitment;
   }

@@ -55,6 +55,14 @@ export const sendJson = (
   response.writeHead(status, { 'content-type': 'application/json', ...headers }).end(JSON.stringify(body));
 };
 
+export const sendInjectedStatus = (
+  response: ServerResponse,
+  { status, retryAfterSeconds }: { status: number; retryAfterSeconds?: number | undefined },
+): void => {
+  const headers = retryAfterSeconds === undefined ? {} : { 'retry-after': String(retryAfterSeconds) };
+  response.writeHead(status, headers).end('injected fault');
+};
+
 /** Keeps a request hanging, as a node that has stopped answering does, and then cuts the connection. */
 export const holdAndCut = async (request: IncomingMessage, holdMs: number): Promise<void> => {
   const gone = new AbortController();

@@ -4,7 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { CidCodec } from './cid';
 import { cidOf } from './cid';
 import type { CallFault } from './fault-rules';
-import { holdAndCut, readBody, sendJson } from './http-server';
+import { holdAndCut, readBody, sendInjectedStatus, sendJson } from './http-server';
 
 const flipFirstBit = (bytes: Buffer): Buffer => {
   const wrong = Buffer.from(bytes.length > 0 ? bytes : [0]);
@@ -58,13 +58,9 @@ export class IpfsGateway {
       case 'dropReply':
         request.socket.destroy();
         return;
-      case 'httpStatus': {
-        const retryAfter = fault.retryAfterSeconds;
-        response
-          .writeHead(fault.status, retryAfter === undefined ? {} : { 'retry-after': String(retryAfter) })
-          .end('injected fault');
+      case 'httpStatus':
+        sendInjectedStatus(response, fault);
         return;
-      }
       default:
     }
     if (!bytes) {

@@ -64,11 +64,6 @@ export const contractDataLedgerKey = (
 export const contractDataKey = (contractId: string, key: xdr.ScVal, durability: Durability): StateKey =>
   contractDataLedgerKey(contractId, key, durability).toXDR('base64');
 
-export const ledgerKeyOf = (record: StateRecord): xdr.LedgerKey =>
-  record.kind === 'account'
-    ? xdr.LedgerKey.account(new xdr.LedgerKeyAccount({ accountId: accountIdOf(record.accountId) }))
-    : contractDataLedgerKey(record.contractId, record.key, record.durability);
-
 export const stateKeyOf = (record: StateRecord): StateKey =>
   record.kind === 'account'
     ? accountKey(record.accountId)

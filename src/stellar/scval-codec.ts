@@ -134,9 +134,6 @@ export function decodeContractValue(base64: string): ContractValue {
   return fromScVal(value);
 }
 
-export const decodeTopic = decodeContractValue;
-export const decodeValue = decodeContractValue;
-
 export const encodeContractValue = (value: ContractValue): string => toScVal(value).toXDR('base64');
 
 /** The XDR bytes of a value: what contracts hash and check signatures over. */

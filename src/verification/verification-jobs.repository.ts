@@ -1,5 +1,6 @@
 import { type Connection, type Model, type mongo, Types } from 'mongoose';
 import { LifecycleService } from '../lifecycle/lifecycle-service';
+import { isDuplicateKey } from '../platform/database/faults';
 import { ensureIndexes } from '../platform/database/indexes';
 import { nativeCollection } from '../platform/database/native-collection';
 import { PermanentError } from '../platform/errors';
@@ -232,11 +233,5 @@ function newJob(request: StoredVerificationRequest, createdAt: Date): Verificati
     updatedAt: createdAt,
   };
 }
-
-const DUPLICATE_KEY = 11_000;
-
-const isDuplicateKey = (error: unknown): boolean =>
-  error instanceof Error && 'code' in error && error.code === DUPLICATE_KEY;
-
 const gone = (id: Types.ObjectId): PermanentError =>
   new PermanentError('JOB_NOT_FOUND', `verification job ${id.toHexString()} is gone`);

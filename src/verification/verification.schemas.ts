@@ -48,6 +48,3 @@ export const listSchema = z.object({
     .regex(/^\d{1,15}-[0-9a-f]{24}$/, { error: 'expected the `next` of an earlier page' })
     .optional(),
 });
-
-export type SubmitInput = z.infer<typeof submitSchema>;
-export type ListInput = z.infer<typeof listSchema>;

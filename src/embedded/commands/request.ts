@@ -7,7 +7,6 @@ import { badValue, CommandError, typeMismatch } from '../errors';
 import type { FailPoints } from '../fail-points';
 import type { Scope } from '../scope';
 import type { Namespace, Store } from '../storage/store';
-import { namespaceOf } from '../storage/store';
 
 /** What commands work on. */
 export interface Engine {
@@ -106,10 +105,6 @@ export function cursorReply(
   const firstBatch = cursor.nextBatch(batchSize);
   const id = singleBatch || cursor.isExhausted ? 0n : engine.cursors.add(cursor);
   return { cursor: { firstBatch, id, ns: namespace }, ok: 1 };
-}
-
-export function namespaceStringIn(request: Request): string {
-  return namespaceOf(namespaceIn(request));
 }
 
 /** The database and collection that `db.collection` names. */

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { Document, Value } from '../bson/values';
-import { field, isDocument } from '../bson/values';
+import { field } from '../bson/values';
 import { CommandError } from '../errors';
 import type { DocumentTest } from '../query/filter';
 import type { StoredRecord } from './collection-index';
@@ -144,12 +144,4 @@ function isSameKey(a: Document, b: Document): boolean {
       );
     })
   );
-}
-
-export function isView(found: Collection | View | undefined): found is View {
-  return found?.kind === 'view';
-}
-
-export function asDocuments(values: Value): Document[] {
-  return Array.isArray(values) ? values.filter(isDocument) : [];
 }

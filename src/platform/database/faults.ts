@@ -31,3 +31,14 @@ export function isDatabaseUnreachable(error: unknown): boolean {
     (error instanceof mongo.MongoError && error.hasErrorLabel('RetryableWriteError'))
   );
 }
+
+const DUPLICATE_KEY = 11_000;
+
+/** True when a unique index refused the write: a document with that key is there already. */
+export const isDuplicateKey = (error: unknown): boolean =>
+  error instanceof mongo.MongoServerError && error.code === DUPLICATE_KEY;
+
+/** The same of an unordered bulk write: every operation that failed did so for that reason. */
+export const onlyDuplicateKeys = (error: unknown): boolean =>
+  error instanceof mongo.MongoBulkWriteError &&
+  [error.writeErrors].flat().every(({ code }) => code === DUPLICATE_KEY);

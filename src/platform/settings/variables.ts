@@ -1,12 +1,5 @@
 import { z } from 'zod';
 
-/** What a variable's schema says of itself beside its type. */
-export interface VariableMeta {
-  about: string;
-  /** Its value must not be printed. */
-  secret?: boolean;
-}
-
 type Bounds = { min?: number; max?: number };
 
 const integer = (text: string): number => (/^-?\d+$/.test(text.trim()) ? Number(text) : Number.NaN);

@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
 import { z } from 'zod';
 import type { CallFault } from '../fault-rules';
-import { holdAndCut, readBody, sendJson } from '../http-server';
+import { holdAndCut, readBody, sendInjectedStatus, sendJson } from '../http-server';
 import { getEvents } from './get-events';
 import { getFeeStats } from './get-fee-stats';
 import { getLedgerEntries } from './get-ledger-entries';
@@ -108,13 +108,9 @@ export const serveRpc = async (
       handle();
       request.socket.destroy();
       return;
-    case 'httpStatus': {
-      const retryAfter = fault.retryAfterSeconds;
-      response
-        .writeHead(fault.status, retryAfter === undefined ? {} : { 'retry-after': String(retryAfter) })
-        .end('injected fault');
+    case 'httpStatus':
+      sendInjectedStatus(response, fault);
       return;
-    }
     default:
   }
   sendJson(response, 200, handle());

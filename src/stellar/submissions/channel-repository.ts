@@ -1,8 +1,7 @@
 import type { Connection, mongo } from 'mongoose';
+import { isDuplicateKey } from '../../platform/database/faults';
 import { nativeCollection } from '../../platform/database/native-collection';
 import { channelModel, type ChannelHolder, type StoredChannel } from './channel.model';
-
-const DUPLICATE_KEY = 11000;
 
 /** What is known of an account when it is freed. */
 export interface LastUse {
@@ -44,7 +43,7 @@ export class ChannelRepository {
       );
     } catch (error) {
       // Processes that start together insert the same accounts; whoever came second finds them there.
-      if ((error as mongo.MongoServerError).code !== DUPLICATE_KEY) throw error;
+      if (!isDuplicateKey(error)) throw error;
     }
   }
 

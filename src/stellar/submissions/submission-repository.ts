@@ -1,4 +1,5 @@
 import type { Connection, mongo } from 'mongoose';
+import { isDuplicateKey } from '../../platform/database/faults';
 import { nativeCollection } from '../../platform/database/native-collection';
 import type { IntentId } from '../submission';
 import {
@@ -14,7 +15,6 @@ export type Opened = { kind: 'opened'; submission: StoredSubmission } | { kind: 
 
 export type NewAttempt = Omit<StoredAttempt, 'sends' | 'sentAt' | 'acceptedAtLedger' | 'bumps'>;
 
-const DUPLICATE_KEY = 11000;
 const HISTORY_LENGTH = 10;
 
 /** Owns the collection of submissions. Every write repeats in its filter what it takes for granted. */
@@ -47,7 +47,7 @@ export class SubmissionRepository {
       return submission === null ? { kind: 'superseded' } : { kind: 'opened', submission };
     } catch (error) {
       // It exists, under a later epoch; or another process has just inserted it, with whichever epoch.
-      if ((error as mongo.MongoServerError).code !== DUPLICATE_KEY) throw error;
+      if (!isDuplicateKey(error)) throw error;
       const submission = await this.collection.findOneAndUpdate(
         { _id: intent, epoch: { $lte: epoch } },
         { $set: { epoch }, $currentDate: { updatedAt: true } },
