@@ -57,6 +57,7 @@ function createPipelines({
     signer: stellar.oracle,
     submitter: stellar.submitter,
     reader: stellar.reader,
+    feeEstimator: stellar.feeEstimator,
     latestLedger: (signal: AbortSignal) => stellar.events.getLatestLedger(signal),
     deadLetters,
     requireApiKey: requireApiKey(config.API_KEYS),

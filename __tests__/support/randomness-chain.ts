@@ -2,6 +2,8 @@ import { createHash } from 'node:crypto';
 import { contractValue, type ContractCall, type ContractValue } from '../../src/stellar/contract-value';
 import type {
   ContractReader,
+  FeeEstimate,
+  FeeEstimator,
   Prepared,
   Sent,
   SubmissionOutcome,
@@ -30,7 +32,7 @@ export type Script<Result> = Error | Result | ((signal: AbortSignal) => Promise<
  * One raffle contract and a submitter that keeps the protocol of submission.ts, in memory. Each step takes the next of its
  * scripts before it does what it should.
  */
-export class FakeRaffles implements TransactionSubmitter, ContractReader {
+export class FakeRaffles implements TransactionSubmitter, ContractReader, FeeEstimator {
   readonly raffles = new Map<number, FakeRaffle>();
   readonly submissions = new Map<string, FakeSubmission>();
   readonly calls: string[] = [];
@@ -61,6 +63,10 @@ export class FakeRaffles implements TransactionSubmitter, ContractReader {
       prize_amount: contractValue.i128(BigInt(raffle.prizeXlm) * 10_000_000n),
       seed: raffle.seed === undefined ? { type: 'void' } : contractValue.bytes(raffle.seed),
     });
+  }
+
+  estimate(): Promise<FeeEstimate> {
+    return Promise.resolve({ inclusionStroops: 120n, resourceStroops: 80_000n });
   }
 
   async prepare(request: SubmissionRequest, signal: AbortSignal): Promise<Prepared | SubmissionOutcome> {

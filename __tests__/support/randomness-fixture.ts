@@ -6,7 +6,6 @@ import { makeWorkerId } from '../../src/platform/ids';
 import { silentLogger, type Logger } from '../../src/platform/logger';
 import type { Metrics } from '../../src/platform/metrics';
 import { randomnessSettings } from '../../src/platform/settings/randomness.settings';
-import { LeaseRunner, type RunResult } from '../../src/randomness/lease-runner';
 import type { StoredRandomnessJob } from '../../src/randomness/randomness-job.model';
 import {
   createRandomnessPipeline,
@@ -16,6 +15,7 @@ import {
 } from '../../src/randomness/randomness.pipeline';
 import { signerFromSecret } from '../../src/stellar/keys';
 import type { JobHandler } from '../../src/worker/job-handler';
+import { type RunResult, SoloRunner } from '../../src/worker/solo-runner';
 import type { RandomnessJob } from '../../src/randomness/randomness-job.model';
 import { openTestDatabase } from './database';
 import { FakeRaffles } from './randomness-chain';
@@ -35,7 +35,7 @@ export function randomnessSettingsFor(overrides: Record<string, string> = {}): R
 
 export async function openPipeline(
   connection: Connection,
-  deps: Pick<RandomnessPipelineDeps, 'submitter' | 'reader' | 'latestLedger'> &
+  deps: Pick<RandomnessPipelineDeps, 'submitter' | 'reader' | 'feeEstimator' | 'latestLedger'> &
     Partial<RandomnessPipelineDeps>,
 ): Promise<RandomnessPipeline> {
   const pipeline = createRandomnessPipeline({
@@ -83,15 +83,22 @@ export async function openRandomness(
     openPipeline(connection, {
       submitter: chain,
       reader: chain,
+      feeEstimator: chain,
       latestLedger: () => Promise.resolve(chain.ledger),
       settings: randomnessSettingsFor(settings),
       ...seams,
     });
   const pipeline = await open(database.connection, overrides);
   const handler = pipeline.handler;
-  const runner = new LeaseRunner({
-    queue: pipeline.queue,
-    retryPolicy: { baseMs: 60_000, multiplier: 2, capMs: 60_000 },
+  const runner = new SoloRunner({
+    source: {
+      pipeline: pipeline.name,
+      queue: pipeline.queue,
+      handler,
+      lanes: 1,
+      retryPolicy: { baseMs: 60_000, multiplier: 2, capMs: 60_000 },
+      deadLetters: pipeline.projector,
+    },
     workerId: makeWorkerId(),
     logger: silentLogger(),
   });

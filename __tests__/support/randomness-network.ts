@@ -53,6 +53,7 @@ export async function openNetworkWorker(
   const pipeline = await openPipeline(connection, {
     submitter: wrap(stellar.submitter),
     reader: stellar.reader,
+    feeEstimator: stellar.feeEstimator,
     latestLedger: (signal) => stellar.events.getLatestLedger(signal),
     signer: stellar.oracle,
     settings: randomnessSettingsFor({

@@ -2,6 +2,7 @@ import { createHash, randomBytes } from 'node:crypto';
 
 export const COMMIT_SECRET_BYTES = 32;
 export const COMMIT_NONCE_BYTES = 16;
+export const OPENING_BYTES = COMMIT_SECRET_BYTES + COMMIT_NONCE_BYTES;
 
 export interface CommitmentOpening {
   /** 32 bytes. */
@@ -31,3 +32,9 @@ export function revealedSeed({ secret, nonce }: CommitmentOpening, raffleId: num
   number.writeUInt32BE(raffleId);
   return createHash('sha256').update(secret).update(nonce).update(number).digest();
 }
+
+/** Secret and nonce out of the {@link OPENING_BYTES} bytes that serve as the proof of a reveal. */
+export const openingOf = (proof: Buffer): CommitmentOpening => ({
+  secret: proof.subarray(0, COMMIT_SECRET_BYTES),
+  nonce: proof.subarray(COMMIT_SECRET_BYTES, OPENING_BYTES),
+});

@@ -26,6 +26,8 @@ export interface Delivery {
 
 type Ending = JobOutcome<RandomnessJob>;
 
+const UNDECIDED_RECHECK_MS = 5_000;
+
 /** From each state, what a job that is delivered still has to pass on its way to `confirmed`. */
 const wayToConfirmed: Readonly<Partial<Record<JobState, readonly JobState[]>>> = {
   queued: ['generating', 'submitting', 'confirming', 'confirmed'],
@@ -118,10 +120,28 @@ export class Endings {
     return this.#dead(held, { code: 'REQUEST_TOO_LATE', message, kind: 'permanent', retryable: false });
   }
 
+  /** The job could do nothing about it: it waits, and keeps its attempt. */
+  setAside(held: HeldJob, reason: string, delayMs: number, products: PhaseProducts = {}): Ending {
+    const waiting: TransitionStep[] =
+      held.job.currentState === 'queued' ? [] : [{ toState: 'retrying', reason }];
+    return {
+      kind: 'postponed',
+      delayMs,
+      reason,
+      patch: this.#deps.states.endingPatch(held, waiting, products),
+    };
+  }
+
   failedTry(held: HeldJob, failure: Failure, products: PhaseProducts = {}): Ending {
     const { states } = this.#deps;
-    if (!failure.retryable) return this.#dead(held, failure, products);
     const { attempt, maxAttempts } = held.lease;
+    const isLast = !failure.retryable || attempt >= maxAttempts;
+    if (isLast && mayStillLand(held, products)) {
+      // A job has no end while a transaction of it may land: it would be called failed over a raffle that was served.
+      const reason = `${failure.message}; its transaction may still land`;
+      return this.setAside(held, reason, UNDECIDED_RECHECK_MS, products);
+    }
+    if (!failure.retryable) return this.#dead(held, failure, products);
     if (held.job.currentState === 'queued') {
       // Not even begun (the database or the slots failed): it goes on being queued, while it may.
       return attempt < maxAttempts ? { kind: 'retry', failure } : this.#dead(held, failure, products);
@@ -152,3 +172,7 @@ export class Endings {
     });
   }
 }
+
+/** A delivery was signed and nothing has shown yet how it ended. */
+const mayStillLand = ({ job }: HeldJob, products: PhaseProducts): boolean =>
+  (products.txHash === undefined ? job.txHash : products.txHash) !== null;

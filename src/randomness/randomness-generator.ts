@@ -1,6 +1,12 @@
 import { createHash } from 'node:crypto';
 import { rawPublicKey, type Signer } from '../stellar/keys';
-import { type CommitmentOpening, revealedSeed } from './commit-reveal';
+import {
+  type CommitmentOpening,
+  commitmentOf,
+  OPENING_BYTES,
+  openingOf,
+  revealedSeed,
+} from './commit-reveal';
 import type { OracleKeyring } from './oracle-keyring';
 import type { RandomnessJob, StoredRandomness } from './randomness-job.model';
 import { type MessageVersion, randomnessMessage, type RandomnessSubject } from './randomness-message';
@@ -26,18 +32,27 @@ export interface RandomnessClaim {
   contractId: string;
   requestId: string;
   raffleId: number | null;
-  /** 128 hex digits. */
+  /** 128 hex digits; of a revealed commitment 96, its secret and nonce. */
   proof: string;
   /** 64 hex digits; left out: the one that follows from the proof. */
   seed?: string;
+  /** 64 hex digits: what was committed to, for a reveal. */
+  commitment?: string;
   /** G… of the key that is said to have made it; left out: the current one. */
   publicKey?: string;
 }
 
 export type RandomnessVerdict =
-  { valid: true; method: SeedMethod; messageVersion: MessageVersion; seed: string } | { valid: false };
+  | { valid: true; method: SeedMethod; messageVersion: MessageVersion; seed: string }
+  /** `commitment` (64 hex digits) is what the raffle has to have held since before its draw. */
+  | { valid: true; method: 'COMMIT_REVEAL'; commitment: string; seed: string }
+  | { valid: false };
 
-type JobFacts = Pick<RandomnessJob, 'contractId' | 'contractRequestId' | 'raffleId' | 'oracleKey'>;
+/** What randomness is made from. */
+export type RandomnessSeeker = Pick<
+  RandomnessJob,
+  'contractId' | 'contractRequestId' | 'raffleId' | 'oracleKey' | 'prizeXlm'
+>;
 
 /** The one place that makes and checks randomness: for workers, rescue and the verify route alike. */
 export class RandomnessGenerator {
@@ -57,7 +72,7 @@ export class RandomnessGenerator {
   }
 
   /** The same job, key and method always give the same randomness. */
-  async generate(job: JobFacts, method: SeedMethod): Promise<StoredRandomness> {
+  async generate(job: Omit<RandomnessSeeker, 'prizeXlm'>, method: SeedMethod): Promise<StoredRandomness> {
     const { keyring, messageVersion } = this.#options;
     const signer = this.signerFor(job);
     const message = randomnessMessage(
@@ -78,7 +93,11 @@ export class RandomnessGenerator {
   }
 
   /** Opens what was committed to when the raffle was created. */
-  reveal(job: JobFacts, { secret, nonce }: CommitmentOpening, raffleId: number): StoredRandomness {
+  reveal(
+    job: Pick<RandomnessSeeker, 'oracleKey'>,
+    { secret, nonce }: CommitmentOpening,
+    raffleId: number,
+  ): StoredRandomness {
     return {
       method: 'COMMIT_REVEAL',
       messageVersion: this.#options.messageVersion,
@@ -93,6 +112,7 @@ export class RandomnessGenerator {
     const { keyring } = this.#options;
     const publicKey = claim.publicKey ?? keyring.currentPublicKey;
     const proof = Buffer.from(claim.proof, 'hex');
+    if (proof.length === OPENING_BYTES) return verifyReveal(claim, openingOf(proof));
     const seed =
       claim.seed === undefined ? createHash('sha256').update(proof).digest() : Buffer.from(claim.seed, 'hex');
     if (proof.length !== PROOF_BYTES || seed.length !== SEED_BYTES) return { valid: false };
@@ -122,4 +142,16 @@ export class RandomnessGenerator {
   #subject(contractId: string, requestId: string, raffleId: number | null): RandomnessSubject {
     return { networkPassphrase: this.#options.networkPassphrase, contractId, requestId, raffleId };
   }
+}
+
+/** Needs no key: the opening fits what was committed to, and the seed follows from it. */
+function verifyReveal(
+  { commitment, raffleId, seed }: Pick<RandomnessClaim, 'commitment' | 'raffleId' | 'seed'>,
+  opening: CommitmentOpening,
+): RandomnessVerdict {
+  const opened = commitmentOf(opening).toString('hex');
+  if (raffleId === null || opened !== commitment) return { valid: false };
+  const revealed = revealedSeed(opening, raffleId).toString('hex');
+  if (seed !== undefined && seed !== revealed) return { valid: false };
+  return { valid: true, method: 'COMMIT_REVEAL', commitment, seed: revealed };
 }

@@ -1,6 +1,5 @@
-import type { Clock } from '../platform/clock';
-import { TransientError, type Failure } from '../platform/errors';
-import type { Metrics } from '../platform/metrics';
+import { isDatabaseUnreachable } from '../platform/database/faults';
+import { BusyError, TransientError, type Failure } from '../platform/errors';
 import type {
   IntentId,
   SubmissionOutcome,
@@ -9,22 +8,15 @@ import type {
   TransactionSubmitter,
 } from '../stellar/submission';
 import type { JobContext, JobOutcome } from '../worker/job-handler';
-import type { AuditTrail } from './audit-trail';
-import type { CommitmentOpening } from './commit-reveal';
-import type { Commitments } from './commitments.repository';
-import {
-  meaningOfRefusal,
-  raffleOverCodes,
-  type RaffleContract,
-  type RaffleView,
-} from './contracts/raffle-contract';
+import { meaningOfRefusal, raffleOverCodes, type RaffleView } from './contracts/raffle-contract';
 import { classifyFailure } from './failure-classification';
-import type { HeldJob, JobStateManager } from './job-state-manager';
-import { Endings, type Delivery } from './job-endings';
+import { Endings, type Delivery, type EndingsDeps } from './job-endings';
+import type { HeldJob } from './job-state-manager';
 import { unlessAborted, withinPhaseDeadline } from './phase-deadline';
 import { isHighPriority } from './priority';
 import type { ProcessingSlots } from './processing-slots';
-import type { RandomnessGenerator } from './randomness-generator';
+import { RaffleCheck, type RaffleCheckDeps } from './raffle-check';
+import type { RandomnessSeeker } from './randomness-generator';
 import type { RandomnessJob, StoredRandomness } from './randomness-job.model';
 import type { TransitionStep } from './randomness-lifecycle';
 
@@ -34,22 +26,10 @@ export interface ProcessorTimeouts {
   confirmationMs: number;
 }
 
-export interface ProcessorDeps {
-  states: JobStateManager;
+export interface ProcessorDeps extends Omit<RaffleCheckDeps, 'endings'>, EndingsDeps {
   slots: ProcessingSlots;
-  generator: RandomnessGenerator;
-  contract: RaffleContract;
-  commitments: Commitments;
   submitter: TransactionSubmitter;
-  audit: AuditTrail;
-  /** Sequence of the newest closed ledger. */
-  latestLedger: (signal: AbortSignal) => Promise<number>;
   timeouts: ProcessorTimeouts;
-  /** Ledgers after its request from which nothing is sent any more; 0 for no limit. */
-  requestTimeoutLedgers: number;
-  highPrioritySlaMs: number;
-  clock: Clock;
-  metrics: Metrics;
 }
 
 export interface ProcessingResult {
@@ -70,6 +50,7 @@ const end = (outcome: JobOutcome<RandomnessJob>): PhaseResult => ({ kind: 'end',
 const leaseLost: PhaseResult = { kind: 'end', outcome: { kind: 'lease_lost' } };
 
 const SLOT_WAIT_MS = 250;
+const BUSY_RECHECK_MS = 1_000;
 
 /**
  * One try at one job: generate, submit, confirm. Each phase stores its product under the lease before the next begins, so
@@ -78,10 +59,12 @@ const SLOT_WAIT_MS = 250;
 export class RandomnessProcessorService {
   readonly #deps: ProcessorDeps;
   readonly #endings: Endings;
+  readonly #check: RaffleCheck;
 
   constructor(deps: ProcessorDeps) {
     this.#deps = deps;
     this.#endings = new Endings(deps);
+    this.#check = new RaffleCheck({ ...deps, endings: this.#endings });
   }
 
   async processRequest(held: HeldJob, context: JobContext): Promise<ProcessingResult> {
@@ -102,10 +85,23 @@ export class RandomnessProcessorService {
     held: HeldJob,
     { seed, txHash, ledger }: { seed: string; txHash: TransactionHash; ledger: number },
   ): Promise<JobOutcome<RandomnessJob>> {
-    const randomness = await this.#ourRandomness(held.job, { deliveredSeed: seed });
+    const randomness = await this.#check.ourRandomness(held.job, { deliveredSeed: seed });
     return randomness === null
       ? this.#endings.over(held, 'DELIVERED_BY_ANOTHER', 'the raffle was given another seed')
       : this.#endings.confirmed(held, { randomness, txHash, ledger });
+  }
+
+  /** Whether `seed`, as the contract keeps it, is what this job makes. */
+  async isOurs(job: RandomnessJob, seed: string): Promise<boolean> {
+    return (await this.#check.ourRandomness(job, { deliveredSeed: seed })) !== null;
+  }
+
+  /** A commitment that the raffle holds is opened; it would be worth nothing if we could still choose another seed. */
+  async randomnessFor(job: RandomnessSeeker, view: RaffleView): Promise<StoredRandomness> {
+    const { generator } = this.#deps;
+    const held = await this.#check.heldOpening(job, view);
+    if (held !== null) return generator.reveal(job, held.opening, held.raffleId);
+    return generator.generate(job, generator.methodFor(view.prizeXlm ?? job.prizeXlm));
   }
 
   async #try(held: HeldJob, context: JobContext): Promise<JobOutcome<RandomnessJob>> {
@@ -122,8 +118,11 @@ export class RandomnessProcessorService {
       }
       throw new TypeError('confirming did not end the try');
     } catch (error) {
-      // What a lost lease or a shutdown interrupted has no meaning of its own.
-      if (signal.aborted) throw error;
+      // What a lost lease or a shutdown interrupted has no meaning of its own; and our own database being away says
+      // nothing of the job, nor could anything be written of it.
+      if (signal.aborted || isDatabaseUnreachable(error)) throw error;
+      if (error instanceof BusyError)
+        return this.#endings.setAside(held, error.message, error.retryAfterMs ?? BUSY_RECHECK_MS);
       const failure = classifyFailure(error);
       context.logger.warn(
         { err: error, code: failure.code, retryable: failure.retryable },
@@ -145,7 +144,7 @@ export class RandomnessProcessorService {
         const raffle = await this.#lookAtRaffle(held, signal);
         if (raffle.kind === 'end') return raffle;
         if (held.job.randomness !== null) return goOn;
-        const randomness = await unlessAborted(this.#makeRandomness(held.job, raffle.view), signal);
+        const randomness = await unlessAborted(this.randomnessFor(held.job, raffle.view), signal);
         await this.#endings.auditCommitment(held.job, randomness);
         const written = await this.#deps.states.takeSteps(
           held,
@@ -155,23 +154,6 @@ export class RandomnessProcessorService {
         return written.kind === 'lease_lost' ? leaseLost : goOn;
       },
     );
-  }
-
-  /** A commitment that the raffle holds is opened; it would be worth nothing if we could still choose another seed. */
-  async #makeRandomness(job: RandomnessJob, view: RaffleView): Promise<StoredRandomness> {
-    const { generator } = this.#deps;
-    const opening = await this.#heldOpening(job, view);
-    if (opening !== null) return generator.reveal(job, opening.opening, opening.raffleId);
-    return generator.generate(job, generator.methodFor(view.prizeXlm ?? job.prizeXlm));
-  }
-
-  async #heldOpening(
-    { contractId, raffleId }: RandomnessJob,
-    { commitment }: Pick<RaffleView, 'commitment'>,
-  ): Promise<{ opening: CommitmentOpening; raffleId: number } | null> {
-    if (commitment === null || raffleId === null) return null;
-    const opening = await this.#deps.commitments.find(contractId, raffleId);
-    return opening?.commitment === commitment ? { opening, raffleId } : null;
   }
 
   /**
@@ -185,7 +167,7 @@ export class RandomnessProcessorService {
     let view: RaffleView;
     try {
       view = await this.#deps.contract.view(held.job, signal);
-      const over = await this.#overOutcome(held, view, signal);
+      const over = await this.#check.endingOf(held, view, signal);
       if (over !== null) return { kind: 'end', outcome: over };
     } catch (error) {
       await this.#enterGenerating(held);
@@ -193,48 +175,6 @@ export class RandomnessProcessorService {
     }
     const entered = await this.#enterGenerating(held);
     return entered.kind === 'end' ? entered : { kind: 'view', view };
-  }
-
-  async #overOutcome(
-    held: HeldJob,
-    view: RaffleView,
-    signal: AbortSignal,
-  ): Promise<JobOutcome<RandomnessJob> | null> {
-    const { job } = held;
-    if (view.status === 'cancelled')
-      return this.#endings.over(held, 'RAFFLE_CANCELLED', 'Raffle already cancelled');
-    if (view.status === 'finalized') {
-      const ours = await this.#ourRandomness(job, view);
-      if (ours !== null)
-        return this.#endings.confirmed(held, { randomness: ours, txHash: job.txHash, ledger: null });
-      return this.#endings.over(held, 'RAFFLE_FINALIZED', 'Raffle already finalized');
-    }
-    const { requestTimeoutLedgers, latestLedger } = this.#deps;
-    if (requestTimeoutLedgers === 0 || job.requestedAtLedger === null) return null;
-    const lastLedger = job.requestedAtLedger + requestTimeoutLedgers;
-    if ((await latestLedger(signal)) < lastLedger) return null;
-    return this.#endings.tooLate(held, lastLedger);
-  }
-
-  /** The randomness that the raffle was given, if it is the one this job makes. */
-  async #ourRandomness(
-    job: RandomnessJob,
-    view: Pick<RaffleView, 'deliveredSeed'>,
-  ): Promise<StoredRandomness | null> {
-    if (view.deliveredSeed === null) return null;
-    const { contract } = this.#deps;
-    const candidates = job.randomness === null ? await this.#candidates(job) : [job.randomness];
-    return candidates.find((made) => contract.seedOnChain(made) === view.deliveredSeed) ?? null;
-  }
-
-  /** All that this job could have made, before it was a different process that made it. */
-  async #candidates(job: RandomnessJob): Promise<StoredRandomness[]> {
-    const { generator, commitments } = this.#deps;
-    const made = await Promise.all([generator.generate(job, 'VRF'), generator.generate(job, 'PRNG')]);
-    const opening = job.raffleId === null ? null : await commitments.find(job.contractId, job.raffleId);
-    return opening === null || job.raffleId === null
-      ? made
-      : [...made, generator.reveal(job, opening, job.raffleId)];
   }
 
   async #enterGenerating(held: HeldJob): Promise<PhaseResult> {
@@ -258,6 +198,8 @@ export class RandomnessProcessorService {
       { parent, timeoutMs: timeouts.submissionMs, code: 'SUBMISSION_TIMEOUT' },
       async (signal) => {
         if (held.job.txHash === null) {
+          const late = await this.#check.endingIfTooLate(held, signal);
+          if (late !== null) return end(late);
           const request = await this.#submission(held);
           const prepared = await submitter.prepare(request, signal);
           if (prepared.kind !== 'prepared') return this.#concluded(held, prepared, signal);
@@ -324,7 +266,7 @@ export class RandomnessProcessorService {
     switch (meaningOfRefusal(outcome.contractCode)) {
       case 'over': {
         const view = await contract.view(held.job, signal);
-        const over = await this.#overOutcome(held, view, signal);
+        const over = await this.#check.endingOf(held, view, signal);
         if (over !== null) return end(over);
         break;
       }
@@ -333,8 +275,15 @@ export class RandomnessProcessorService {
       case 'permanent':
         break;
     }
-    const { code, message } = outcome;
-    return end(this.#endings.failedTry(held, { code, message, kind: 'rejected', retryable: false }));
+    const { code, message, hash } = outcome;
+    const told = hash === undefined ? message : `${message} (transaction ${hash})`;
+    return end(
+      this.#endings.failedTry(
+        held,
+        { code, message: told, kind: 'rejected', retryable: false },
+        { txHash: null },
+      ),
+    );
   }
 
   async #submission(held: HeldJob): Promise<SubmissionRequest> {

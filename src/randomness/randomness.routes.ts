@@ -42,7 +42,7 @@ export function randomnessRoutes(deps: RandomnessRoutesDeps): Router {
   });
 
   router.post('/verify', async (request, response) => {
-    const { contractId, raffleId, seed, publicKey, ...claim } = await parseInput(
+    const { contractId, raffleId, seed, commitment, publicKey, ...claim } = await parseInput(
       verifySchema,
       request.body ?? {},
     );
@@ -51,6 +51,7 @@ export function randomnessRoutes(deps: RandomnessRoutesDeps): Router {
       ...(contractId === undefined ? {} : { contractId }),
       ...(raffleId === undefined ? {} : { raffleId }),
       ...(seed === undefined ? {} : { seed }),
+      ...(commitment === undefined ? {} : { commitment }),
       ...(publicKey === undefined ? {} : { publicKey }),
     });
     response.json({ success: true, data: verdict });

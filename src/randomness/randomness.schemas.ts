@@ -1,4 +1,6 @@
 import { z } from 'zod';
+import { OPENING_BYTES } from './commit-reveal';
+import { PROOF_BYTES, SEED_BYTES } from './seed-proof';
 import { accountAddress, isAccountAddress, isContractAddress } from '../stellar/keys';
 
 const hexOf = (bytes: number) =>
@@ -40,8 +42,13 @@ export const verifySchema = z.strictObject({
   requestId,
   raffleId: raffleId.nullable().optional(),
   contractId: contractId.optional(),
-  proof: hexOf(64),
-  seed: hexOf(32).optional(),
+  /** Of a signature or a keyed hash 64 bytes; of a reveal its secret and nonce, 48. */
+  proof: z.union([hexOf(PROOF_BYTES), hexOf(OPENING_BYTES)], {
+    error: 'expected 64 bytes in hex, or of a revealed commitment its 48',
+  }),
+  seed: hexOf(SEED_BYTES).optional(),
+  /** What a reveal opens; left out: what is known here of the raffle. */
+  commitment: hexOf(SEED_BYTES).optional(),
   publicKey: publicKey.optional(),
 });
 

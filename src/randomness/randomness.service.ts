@@ -1,5 +1,6 @@
 import type { Clock } from '../platform/clock';
 import { HttpProblem, notFound } from '../platform/problem';
+import type { Commitments } from './commitments.repository';
 import type { RaffleContract } from './contracts/raffle-contract';
 import type { JobStateManager } from './job-state-manager';
 import { priorityOf, type PriorityFlag, type PriorityThresholds } from './priority';
@@ -30,12 +31,13 @@ export interface Submitted {
   alreadyThere: boolean;
 }
 
-export type VerifyQuery = Partial<Pick<RandomnessClaim, 'contractId' | 'raffleId'>> &
+export type VerifyQuery = Partial<Pick<RandomnessClaim, 'contractId' | 'raffleId' | 'commitment'>> &
   Pick<RandomnessClaim, 'requestId' | 'proof' | 'seed' | 'publicKey'>;
 
 export interface RandomnessServiceDeps {
   states: JobStateManager;
   jobs: RandomnessJobs;
+  commitments: Commitments;
   generator: RandomnessGenerator;
   contract: RaffleContract;
   contractId: string;
@@ -113,13 +115,20 @@ export class RandomnessService {
         [{ field: 'raffleId', problem: 'is needed for a request that is not known here' }],
       );
     }
+    const contractId = query.contractId ?? job?.contractId ?? this.#deps.contractId;
+    const commitment = query.commitment ?? (await this.#committed(contractId, raffleId));
     return this.#deps.generator.verify({
-      contractId: query.contractId ?? job?.contractId ?? this.#deps.contractId,
+      contractId,
+      ...(commitment === undefined ? {} : { commitment }),
       requestId: job?.contractRequestId ?? query.requestId,
       raffleId,
       proof: query.proof,
       ...(query.seed === undefined ? {} : { seed: query.seed }),
       ...(query.publicKey === undefined ? {} : { publicKey: query.publicKey }),
     });
+  }
+  async #committed(contractId: string, raffleId: number | null): Promise<string | undefined> {
+    if (raffleId === null) return undefined;
+    return (await this.#deps.commitments.find(contractId, raffleId))?.commitment;
   }
 }

@@ -1,15 +1,17 @@
 import { randomUUID } from 'node:crypto';
 import type { Clock } from '../platform/clock';
+import { describeFailure } from '../platform/errors';
 import type { Logger } from '../platform/logger';
-import type { JobHandler } from '../worker/job-handler';
+import type { FeeEstimator } from '../stellar/submission';
+import type { SoloRunner } from '../worker/solo-runner';
 import type { AuditData, AuditEvent } from './audit-chain';
 import type { AuditTrail } from './audit-trail';
-import type { RaffleContract, RaffleView } from './contracts/raffle-contract';
+import type { RaffleContract, RaffleJob, RaffleView } from './contracts/raffle-contract';
 import type { JobStateManager } from './job-state-manager';
-import type { LeaseRunner } from './lease-runner';
 import type { RandomnessDeadLetters } from './randomness-dead-letters';
-import type { RandomnessGenerator } from './randomness-generator';
-import type { RandomnessJob, StoredRandomnessJob } from './randomness-job.model';
+import type { RandomnessGenerator, RandomnessSeeker } from './randomness-generator';
+import type { RandomnessProcessorService } from './randomness-processor.service';
+import type { RandomnessJob, StoredRandomness, StoredRandomnessJob } from './randomness-job.model';
 import type { RandomnessJobs } from './randomness-jobs.repository';
 import { jobStates, randomnessLifecycle } from './randomness-lifecycle';
 import type { RandomnessService } from './randomness.service';
@@ -45,6 +47,9 @@ export interface RescuePreview {
   prizeXlm: number | null;
   method: string;
   sourceAccount: string;
+  /** Whole stroops in text; null where the delivery can't be simulated, for `feeProblem`. */
+  feeEstimateStroops: string | null;
+  feeProblem: string | null;
 }
 
 export interface RescueServiceDeps {
@@ -52,11 +57,12 @@ export interface RescueServiceDeps {
   states: JobStateManager;
   service: RandomnessService;
   deadLetters: RandomnessDeadLetters;
-  runner: LeaseRunner;
-  handler: JobHandler<RandomnessJob>;
+  runner: SoloRunner<RandomnessJob>;
   generator: RandomnessGenerator;
   contract: RaffleContract;
   contractId: string;
+  feeEstimator: FeeEstimator;
+  processor: Pick<RandomnessProcessorService, 'randomnessFor'>;
   audit: AuditTrail;
   latestLedger: (signal: AbortSignal) => Promise<number>;
   clock: Clock;
@@ -65,7 +71,6 @@ export interface RescueServiceDeps {
 
 const READ_TIMEOUT_MS = 15_000;
 const LIST_LIMIT = 500;
-const HELD = 'a worker holds the job right now, or it is over: look again shortly';
 
 /**
  * What an operator may do to a job. Each goes through the job's own lease or a guarded transition, so that a rescue and the
@@ -83,24 +88,55 @@ export class RescueService {
     return this.#deps.jobs.findByAnyId(id);
   }
 
-  async preview(request: ForceSubmitRequest): Promise<RescuePreview> {
+  async preview({ requestId, raffleId, prizeXlm }: ForceSubmitRequest): Promise<RescuePreview> {
     const { service, generator, contractId } = this.#deps;
-    const job = await this.#deps.jobs.find(service.identityOf(contractId, request.requestId));
-    const facts = job ?? { contractId, contractRequestId: request.requestId, raffleId: request.raffleId };
-    const view = await this.#view(facts);
-    const prizeXlm = view?.prizeXlm ?? request.prizeXlm ?? job?.prizeXlm ?? null;
+    const identity = service.identityOf(contractId, requestId);
+    const job = await this.#deps.jobs.find(identity);
+    const seeker: RandomnessSeeker = job ?? {
+      contractId,
+      contractRequestId: requestId,
+      raffleId,
+      prizeXlm: prizeXlm ?? null,
+      oracleKey: generator.publicKey().address,
+    };
+    const view = await this.#view(seeker);
+    const prize = view?.prizeXlm ?? prizeXlm ?? seeker.prizeXlm;
     return {
-      requestId: job?.requestId ?? service.identityOf(contractId, request.requestId),
-      raffleId: facts.raffleId,
+      requestId: identity,
+      raffleId: seeker.raffleId,
       jobId: job?._id.toHexString() ?? null,
       state: job?.currentState ?? null,
       phase: job?.phase ?? null,
-      contractId: facts.contractId,
+      contractId: seeker.contractId,
       contractStatus: view?.status ?? 'unknown',
-      prizeXlm,
-      method: job?.randomness?.method ?? generator.methodFor(prizeXlm),
+      prizeXlm: prize,
+      ...(await this.#delivery(seeker, job?.randomness ?? null, view, prize)),
       sourceAccount: generator.publicKey().address,
     };
+  }
+
+  /** By simulating the very delivery. Its seed stays in here. */
+  async #delivery(
+    seeker: RandomnessSeeker,
+    stored: StoredRandomness | null,
+    view: RaffleView | null,
+    prizeXlm: number | null,
+  ): Promise<Pick<RescuePreview, 'method' | 'feeEstimateStroops' | 'feeProblem'>> {
+    const { contract, feeEstimator, generator, processor } = this.#deps;
+    if (view === null) {
+      const method = stored?.method ?? generator.methodFor(prizeXlm);
+      return { method, feeEstimateStroops: null, feeProblem: 'the raffle could not be read' };
+    }
+    const randomness = stored ?? (await processor.randomnessFor(seeker, view));
+    const { method } = randomness;
+    try {
+      const call = await contract.deliveryCall(seeker, randomness, generator.signerFor(randomness));
+      const signal = AbortSignal.timeout(READ_TIMEOUT_MS);
+      const { inclusionStroops, resourceStroops } = await feeEstimator.estimate(call, 'urgent', signal);
+      return { method, feeEstimateStroops: String(inclusionStroops + resourceStroops), feeProblem: null };
+    } catch (error) {
+      return { method, feeEstimateStroops: null, feeProblem: describeFailure(error).message };
+    }
   }
 
   /** Sends a dead job back to work, with fresh attempts and its old priority. */
@@ -129,7 +165,10 @@ export class RescueService {
   forceSubmit(request: ForceSubmitRequest, operator: Operator, signal?: AbortSignal): Promise<RescueResult> {
     const { service, contractId } = this.#deps;
     const id = service.identityOf(contractId, request.requestId);
-    return this.#logged('rescue_force_submit', id, operator, async () => {
+    return this.#logged('rescue_force_submit', id, operator, async (known) => {
+      const facts = known ?? { contractId, contractRequestId: request.requestId, raffleId: request.raffleId };
+      const over = await this.#refusalIfOver(facts);
+      if (over !== null) return over;
       const { job } = await service.ensureJob({
         requestId: request.requestId,
         raffleId: request.raffleId,
@@ -137,18 +176,20 @@ export class RescueService {
         priority: 'critical',
         ...(request.prizeXlm === undefined ? {} : { prizeXlm: request.prizeXlm }),
       });
-      const over = await this.#refusalIfOver(job);
-      if (over !== null) return over;
       const jobId = job._id.toHexString();
       if (job.phase === 'dead') {
         await this.#deps.deadLetters.replay(jobId, {}, `Forced by ${operator.operator}: ${operator.reason}`);
       }
-      const run = await this.#deps.runner.run(jobId, this.#deps.handler, signal);
-      if (run.kind === 'not_available') return { kind: 'refused', message: HELD };
-      const { currentState = 'unknown', txHash = null, ledger = null, lastError = null } = run.job ?? {};
-      const details = { state: currentState, txHash, ledger, lastError };
+      const run = await this.#deps.runner.run(jobId, undefined, signal);
+      if (run.kind === 'not_available') return this.#notAvailable(job.requestId);
+      const after = await this.find(job.requestId);
+      const { currentState = 'unknown', txHash = null, ledger = null, lastError = null } = after ?? {};
       return currentState === 'confirmed'
-        ? { kind: 'done', message: 'the randomness is on chain', details }
+        ? {
+            kind: 'done',
+            message: 'the randomness is on chain',
+            details: { state: currentState, txHash, ledger },
+          }
         : {
             kind: 'refused',
             message: `not delivered: the job is ${currentState}${lastError === null ? '' : ` (${lastError})`}`,
@@ -156,7 +197,10 @@ export class RescueService {
     });
   }
 
-  /** Gives up a job that waits. One that a worker holds is left to it. */
+  /**
+   * Gives up a job that waits. One that a worker holds is left to it, and one whose transaction may still land has to learn
+   * how that ended: it would be called failed over a raffle that was served.
+   */
   forceFail(id: string, { operator, reason }: Operator): Promise<RescueResult> {
     return this.#logged('rescue_force_fail', id, { operator, reason }, async (job) => {
       if (job === null) return notFound(id);
@@ -164,18 +208,26 @@ export class RescueService {
         return { kind: 'refused', message: `the job is ${job.currentState} already` };
       }
       const message = `given up by ${operator}: ${reason}`;
-      const run = await this.#deps.runner.run(job._id.toHexString(), (claimed) =>
-        Promise.resolve(
-          this.#deps.states.giveUp({ lease: claimed.lease, job: claimed.job }, 'FORCE_FAILED', message),
-        ),
-      );
-      return run.kind === 'ran' && run.outcome === 'dead'
-        ? {
-            kind: 'done',
-            message: 'the job has failed',
-            details: { state: run.job?.currentState ?? 'unknown' },
-          }
-        : { kind: 'refused', message: HELD };
+      const seen: { txHash: string | null } = { txHash: null };
+      const run = await this.#deps.runner.run(job._id.toHexString(), (claimed) => {
+        seen.txHash = claimed.job.txHash;
+        return Promise.resolve(
+          seen.txHash === null
+            ? this.#deps.states.giveUp({ lease: claimed.lease, job: claimed.job }, 'FORCE_FAILED', message)
+            : { kind: 'postponed', delayMs: 0, reason: 'its transaction may still land' },
+        );
+      });
+      if (run.kind === 'not_available') return this.#notAvailable(job.requestId);
+      if (run.ending === 'dead_lettered') {
+        return { kind: 'done', message: 'the job has failed', details: { state: 'failed' } };
+      }
+      return {
+        kind: 'refused',
+        message:
+          seen.txHash === null
+            ? 'the lease was lost while the job was being given up: look again'
+            : `its transaction ${seen.txHash} may still land; a worker, or force-submit, finds out how it ended`,
+      };
     });
   }
 
@@ -207,14 +259,23 @@ export class RescueService {
     return pages.flatMap(({ jobs }) => jobs);
   }
 
-  async #refusalIfOver(job: StoredRandomnessJob): Promise<RescueResult | null> {
+  async #notAvailable(requestId: string): Promise<RescueResult> {
+    const job = await this.find(requestId);
+    const message =
+      job !== null && randomnessLifecycle.isTerminal(job.currentState)
+        ? `the job is ${job.currentState} already`
+        : `worker ${job?.lease?.workerId ?? 'unknown'} holds the job right now: look again shortly`;
+    return { kind: 'refused', message };
+  }
+
+  async #refusalIfOver(job: RaffleJob): Promise<RescueResult | null> {
     const view = await this.#view(job);
     if (view?.status !== 'finalized' && view?.status !== 'cancelled') return null;
     return { kind: 'refused', message: `the raffle is ${view.status}` };
   }
 
   /** Null when the network can't be asked: a rescue must stay possible then. */
-  async #view(job: Parameters<RaffleContract['view']>[0]): Promise<RaffleView | null> {
+  async #view(job: RaffleJob): Promise<RaffleView | null> {
     try {
       return await this.#deps.contract.view(job, AbortSignal.timeout(READ_TIMEOUT_MS));
     } catch (error) {

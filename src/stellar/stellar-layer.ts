@@ -9,7 +9,7 @@ import { EventsClient } from './events-client';
 import { deriveChannelSigners, signerFromSecret, type Signer } from './keys';
 import { RpcPool } from './rpc/rpc-pool';
 import { SorobanRpc } from './rpc/soroban-rpc';
-import type { ContractReader, TransactionSubmitter } from './submission';
+import type { ContractReader, FeeEstimator, TransactionSubmitter } from './submission';
 import { AttemptBuilder } from './submissions/attempt-builder';
 import { AttemptDriver } from './submissions/attempt-driver';
 import { AttemptTracker } from './submissions/attempt-tracker';
@@ -17,6 +17,7 @@ import { ChannelAccounts } from './submissions/channel-accounts';
 import { ChannelPool } from './submissions/channel-pool';
 import { ChannelRepository } from './submissions/channel-repository';
 import { EnvelopeSender } from './submissions/envelope-sender';
+import { SimulatedFees } from './submissions/fee-estimator';
 import { FeePolicy } from './submissions/fee-policy';
 import { MaintenanceRunner } from './submissions/maintenance-runner';
 import { MongoTransactionSubmitter } from './submissions/mongo-transaction-submitter';
@@ -39,6 +40,7 @@ export interface StellarLayer {
   rpcPool: RpcPool;
   reader: ContractReader;
   submitter: TransactionSubmitter;
+  feeEstimator: FeeEstimator;
   events: EventsClient;
   recovery: SubmissionRecovery;
   /** The oracle account's key. */
@@ -165,6 +167,7 @@ export function createStellarLayer(options: StellarLayerOptions): StellarLayer {
       maintenance: maintenanceOn(builder),
       ensureChannels: (signal) => channelAccounts.ensure(signal),
     }),
+    feeEstimator: new SimulatedFees(simulator, fees),
     events: new EventsClient(rpc),
     recovery,
     oracle,

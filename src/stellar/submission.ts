@@ -78,3 +78,16 @@ export interface ContractReader {
    */
   read(call: ContractCall, signal: AbortSignal): Promise<ContractValue>;
 }
+
+/** What a call would cost now, beside what a fee bump may add. */
+export interface FeeEstimate {
+  /** The bid for a place in a ledger. */
+  inclusionStroops: bigint;
+  /** For what the call reads, writes and computes. */
+  resourceStroops: bigint;
+}
+
+export interface FeeEstimator {
+  /** @throws RejectedError when the contract refuses the call, TransientError when the network can't be asked. */
+  estimate(call: ContractCall, feeClass: FeeClass, signal: AbortSignal): Promise<FeeEstimate>;
+}

@@ -4,7 +4,7 @@ import { BusyError, describeFailure, type Failure } from '../platform/errors';
 import type { Logger } from '../platform/logger';
 import type { Metrics } from '../platform/metrics';
 import { backoffMs } from '../queue/retry-policy';
-import type { ClaimedJob, LeaseLost } from '../queue/worker-queue';
+import type { ClaimedJob, LeaseLost, PayloadPatch } from '../queue/worker-queue';
 import type { Connectivity } from './connectivity';
 import type { JobOutcome } from './job-handler';
 import type { HeldLease, LeaseKeeper } from './lease-keeper';
@@ -26,7 +26,8 @@ export interface AttemptEnvironment {
   abortGraceMs: number;
 }
 
-type Ending =
+/** How a try ended in the queue. */
+export type Ending =
   | { kind: 'completed'; ledger: number | undefined }
   | { kind: 'released'; delayMs: number; failure: Failure | undefined }
   | { kind: 'dead_lettered'; failure: Failure }
@@ -74,8 +75,8 @@ export class Attempt<Payload extends object> {
     environment.events.emit('claimed', this.#event());
   }
 
-  async run(): Promise<void> {
-    await this.#finish(async () => this.#end(await this.#try()));
+  async run(): Promise<Ending> {
+    return this.#finish(async () => this.#end(await this.#try()));
   }
 
   /** For a job that was claimed while the process was already stopping. */
@@ -182,7 +183,7 @@ export class Attempt<Payload extends object> {
       }
       case 'postponed':
         this.#logger.debug({ reason: outcome.reason, delayMs: outcome.delayMs }, 'postponed');
-        return this.#handBack({ refundAttempt: true, delayMs: outcome.delayMs });
+        return this.#handBack({ refundAttempt: true, delayMs: outcome.delayMs, patch: outcome.patch });
       case 'lease_lost':
         return outcome;
     }
@@ -191,12 +192,16 @@ export class Attempt<Payload extends object> {
   async #handBack({
     refundAttempt,
     delayMs = 0,
+    patch,
   }: {
     refundAttempt: boolean;
     delayMs?: number;
+    patch?: PayloadPatch<Payload> | undefined;
   }): Promise<Ending> {
     const { lease } = this.claimed;
-    const written = await this.#write(() => this.source.queue.release(lease, { delayMs, refundAttempt }));
+    const written = await this.#write(() =>
+      this.source.queue.release(lease, { delayMs, refundAttempt }, patch),
+    );
     return written.kind === 'released'
       ? { kind: 'released', delayMs, failure: undefined }
       : { kind: 'lease_lost' };
@@ -225,10 +230,11 @@ export class Attempt<Payload extends object> {
     }
   }
 
-  async #finish(work: () => Promise<Ending>): Promise<void> {
+  async #finish(work: () => Promise<Ending>): Promise<Ending> {
     // Whatever happens, nothing may go on renewing the lease of a job that nobody works on.
     const ending = await work().finally(() => this.#held.drop());
     await this.#report(ending);
+    return ending;
   }
 
   async #report(ending: Ending): Promise<void> {

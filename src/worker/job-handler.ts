@@ -16,8 +16,8 @@ export type JobOutcome<Payload> =
   | { kind: 'retry'; failure: Failure; patch?: PayloadPatch<Payload> }
   /** Can never succeed: a dead letter now. */
   | { kind: 'dead'; failure: Failure; patch?: PayloadPatch<Payload> }
-  /** Nothing was tried (no free slot, not due on chain yet): back in `delayMs`, at no cost of an attempt. */
-  | { kind: 'postponed'; delayMs: number; reason: string }
+  /** The job could do nothing about it (no free slot, not decided on chain yet): back in `delayMs`, at no cost of an attempt. */
+  | { kind: 'postponed'; delayMs: number; reason: string; patch?: PayloadPatch<Payload> }
   /** Some fenced write found the lease gone. Someone else owns the job now. */
   | { kind: 'lease_lost' };
 

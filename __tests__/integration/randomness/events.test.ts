@@ -1,6 +1,8 @@
 import type { ContractEvent, EventHandler, EventOutcome } from '../../../src/ingestion/event-handler';
-import { TransientError } from '../../../src/platform/errors';
+import { RejectedError, TransientError } from '../../../src/platform/errors';
+import { makeWorkerId } from '../../../src/platform/ids';
 import { silentLogger } from '../../../src/platform/logger';
+import { onlyJob } from '../../../src/queue/mongo-worker-queue';
 import { contractValue, type ContractValue } from '../../../src/stellar/contract-value';
 import { notFollowing } from '../../support/ingestion-fixture';
 import { openRandomness, fakeContractId, type RandomnessFixture } from '../../support/randomness-fixture';
@@ -171,6 +173,37 @@ describe('a delivery', () => {
     });
     await world.tryOnce('23');
     expect(event).toMatchObject({ kind: 'postponed', reason: 'a worker holds its job' });
+  });
+
+  it('takes a job back from the dead letters that its worker died over', async () => {
+    const seed = await landedUnseen(25, 205);
+    const { _id, attempts } = await world.job('25');
+    // Its last attempts go to workers that die while they hold it.
+    for (let attempt = attempts; attempt < 5; attempt++) {
+      await world.pipeline.queue.claim({ workerId: makeWorkerId(), lane: 0 }, onlyJob(_id.toHexString()));
+      await world.connection
+        .collection('randomnessJobs')
+        .updateOne({ _id }, { $set: { 'lease.expiresAt': new Date(0) } });
+      await world.pipeline.queue.tidy();
+    }
+    await world.pipeline.projector.projectPending();
+    expect(await world.job('25')).toMatchObject({ currentState: 'dead-lettered', phase: 'dead' });
+    const event = received(25, seed);
+    expect(await deliver(completion, event)).toEqual({ kind: 'handled' });
+    expect(await world.job('25')).toMatchObject({
+      currentState: 'confirmed',
+      phase: 'done',
+      txHash: event.transactionHash,
+    });
+  });
+
+  it('of another’s seed leaves a dead letter where it is', async () => {
+    world.chain.drawing(206);
+    await deliver(intake, requested(26, 206));
+    world.chain.scripts.prepare.push(new RejectedError('CONTRACT_REVERT', 'the contract reverted'));
+    await world.tryOnce('26');
+    expect(await deliver(completion, received(26, Buffer.alloc(32, 5)))).toEqual({ kind: 'handled' });
+    expect(await world.job('26')).toMatchObject({ currentState: 'failed', phase: 'dead' });
   });
 
   it('without its request finds the job by the raffle', async () => {

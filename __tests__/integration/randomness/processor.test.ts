@@ -1,4 +1,5 @@
-import { RejectedError, TransientError } from '../../../src/platform/errors';
+import { BusyError, RejectedError, TransientError } from '../../../src/platform/errors';
+import { contractValue } from '../../../src/stellar/contract-value';
 import { hangUntilAborted } from '../../support/randomness-chain';
 import { openRandomness, type RandomnessFixture } from '../../support/randomness-fixture';
 import { captureLogger } from '../../support/capture-logger';
@@ -38,7 +39,7 @@ beforeEach(() => {
 describe('one try', () => {
   it('generates, submits and confirms', async () => {
     const { id, raffle } = await request();
-    expect(await world.tryOnce(id)).toMatchObject({ kind: 'ran', outcome: 'completed' });
+    expect(await world.tryOnce(id)).toMatchObject({ kind: 'ran', ending: 'completed' });
     const job = await world.job(id);
     expect(job).toMatchObject({ currentState: 'confirmed', phase: 'done', attemptCount: 1, lease: null });
     expect(job.txHash).toMatch(/^[0-9a-f]{64}$/);
@@ -65,7 +66,7 @@ describe('one try', () => {
   it('retries a transient generation failure after a back-off', async () => {
     const { id } = await request();
     world.chain.scripts.read.push(new TransientError('RPC_UNAVAILABLE', 'no endpoint answers'));
-    expect(await world.tryOnce(id)).toMatchObject({ outcome: 'retry' });
+    expect(await world.tryOnce(id)).toMatchObject({ ending: 'released' });
     expect(await world.job(id)).toMatchObject({
       currentState: 'retrying',
       phase: 'waiting',
@@ -73,7 +74,7 @@ describe('one try', () => {
       attemptCount: 1,
     });
     expect(await world.path(id)).toEqual(['generating', 'retrying']);
-    expect(await world.tryOnce(id)).toMatchObject({ outcome: 'completed' });
+    expect(await world.tryOnce(id)).toMatchObject({ ending: 'completed' });
     expect(await world.path(id)).toEqual([
       'generating',
       'retrying',
@@ -132,7 +133,7 @@ describe('one try', () => {
   it('fails at once on a permanent failure, and keeps the job for rescue', async () => {
     const { id } = await request();
     world.chain.scripts.prepare.push(new RejectedError('CONTRACT_REVERT', 'the contract reverted'));
-    expect(await world.tryOnce(id)).toMatchObject({ outcome: 'dead' });
+    expect(await world.tryOnce(id)).toMatchObject({ ending: 'dead_lettered' });
     await world.pipeline.projector.projectPending();
     expect(await world.job(id)).toMatchObject({ currentState: 'failed', phase: 'dead', attemptCount: 1 });
     const { rows } = await world.pipeline.audit.page({ requestId: id, limit: 1 });
@@ -156,6 +157,65 @@ describe('one try', () => {
       `[DEAD-LETTER] Job ${id} exhausted all 5 attempts. Manual intervention required.`,
     );
     expect(await world.tryOnce(id)).toEqual({ kind: 'not_available' });
+  });
+
+  it('never ends a job while its transaction may still land, not even on the last attempt', async () => {
+    const { id } = await request();
+    const before = world.chain.built.length;
+    for (let attempt = 1; attempt <= 7; attempt++) {
+      world.chain.scripts.confirm.push(
+        attempt % 2 === 0
+          ? new TransientError('RPC_UNAVAILABLE', 'no endpoint answers')
+          : { kind: 'unknown', hash: hash('b') },
+      );
+      await world.tryOnce(id);
+    }
+    // Two tries beyond the last: both were given back.
+    expect(await world.job(id)).toMatchObject({ currentState: 'retrying', phase: 'waiting', attempts: 4 });
+    expect((await world.path(id)).slice(-1)).toEqual(['retrying']);
+    await world.tryOnce(id);
+    expect(await world.job(id)).toMatchObject({ currentState: 'confirmed', phase: 'done' });
+    expect(world.chain.built.length - before).toBe(1);
+  });
+
+  it('waits for a free source account without losing an attempt, and isn’t counted as in processing', async () => {
+    const { id } = await request();
+    for (let look = 1; look <= 6; look++) {
+      world.chain.scripts.prepare.push(new BusyError('NO_FREE_CHANNEL', 'every source account is taken'));
+      await world.tryOnce(id);
+      expect(await world.job(id)).toMatchObject({ currentState: 'retrying', phase: 'waiting', attempts: 0 });
+    }
+    await world.tryOnce(id);
+    expect(await world.job(id)).toMatchObject({ currentState: 'confirmed', attempts: 1 });
+  });
+
+  it('sends nothing when its time runs out between generating and submitting', async () => {
+    const raffle = next++;
+    world.chain.drawing(raffle);
+    await world.pipeline.service.submit({
+      requestId: `late-${raffle}`,
+      raffleId: raffle,
+      source: 'event',
+      requestedAtLedger: world.chain.ledger,
+    });
+    world.chain.scripts.read.push(() => {
+      // The ledgers pass once the raffle has been looked at; the cached number is at most a second old.
+      world.chain.ledger += 200;
+      return Promise.resolve(
+        contractValue.struct({
+          status: contractValue.string('DRAWING'),
+          prize_amount: contractValue.i128(1n),
+        }),
+      );
+    });
+    const before = world.chain.built.length;
+    await world.tryOnce(`late-${raffle}`);
+    expect(await world.job(`late-${raffle}`)).toMatchObject({
+      currentState: 'failed',
+      phase: 'dead',
+      lastError: expect.stringContaining('nothing is sent any more') as string,
+    });
+    expect(world.chain.built.length).toBe(before);
   });
 
   test.each([
@@ -186,7 +246,7 @@ describe('a raffle that is over', () => {
   it('ends a queued job as failed without a transaction, and without a dead letter', async () => {
     const { id, raffle } = await request();
     world.chain.raffles.set(raffle, { status: 'FINALIZED', prizeXlm: 1, seed: Buffer.alloc(32, 9) });
-    expect(await world.tryOnce(id)).toMatchObject({ outcome: 'completed' });
+    expect(await world.tryOnce(id)).toMatchObject({ ending: 'completed' });
     expect(await world.path(id)).toEqual(['failed']);
     expect(await world.job(id)).toMatchObject({
       phase: 'done',

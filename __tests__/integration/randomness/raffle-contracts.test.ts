@@ -170,6 +170,21 @@ describe('receive_randomness', () => {
     const opened = Buffer.from(job!.randomness!.proof, 'hex');
     expect(job!.randomness!.method).toBe('COMMIT_REVEAL');
     expect(createHash('sha256').update(opened).digest('hex')).toBe(view.commitment);
+    // Anyone can check the reveal, by what the raffle held before its draw.
+    const { proof, seed } = job!.randomness!;
+    const verify = (claim: object): Promise<unknown> =>
+      worker.pipeline.service.verify({ requestId: id, raffleId, proof, seed, ...claim });
+    const verdict = { valid: true, method: 'COMMIT_REVEAL', commitment: view.commitment, seed };
+    expect(await verify({})).toEqual(verdict);
+    expect(await verify({ commitment: view.commitment })).toEqual(verdict);
+    for (const wrong of [
+      { commitment: '0'.repeat(64) },
+      { seed: '0'.repeat(64) },
+      { raffleId: raffleId + 1, commitment: view.commitment },
+      { proof: proof.replace(/^../, (byte) => (byte === '00' ? '01' : '00')) },
+    ]) {
+      expect(await verify(wrong)).toEqual({ valid: false });
+    }
     expect(deliveriesOf(contracts.raffle).find((delivery) => delivery.raffleId === raffleId)).toMatchObject({
       seed: job!.randomness!.seed,
       txHash: job!.txHash,

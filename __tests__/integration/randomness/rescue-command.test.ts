@@ -104,7 +104,14 @@ it('previews, finds what is stuck, delivers it and keeps the record', async () =
   expect(json(preview.stdout)).toMatchObject({
     action: 'force-submit',
     executed: false,
-    plan: { method: 'PRNG', contractStatus: 'drawing', state: 'queued', rpcUrls: network.simnet.rpcUrls },
+    plan: {
+      method: 'PRNG',
+      contractStatus: 'drawing',
+      state: 'queued',
+      rpcUrls: network.simnet.rpcUrls,
+      feeEstimateStroops: expect.stringMatching(/^[1-9]\d{2,}$/) as string,
+      feeProblem: null,
+    },
   });
   expect(stuck.exitCode).toBe(2);
   expect(json(stuck.stdout)).toMatchObject({

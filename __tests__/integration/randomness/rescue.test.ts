@@ -44,7 +44,7 @@ describe('re-enqueue', () => {
     });
     expect(after.transitions.at(-1)).toMatchObject({ reason: 'Re-enqueued by ops: fees went up' });
     expect(after.transitions.length).toBe(before.transitions.length + 1);
-    expect(await world.tryOnce(id)).toMatchObject({ outcome: 'completed' });
+    expect(await world.tryOnce(id)).toMatchObject({ ending: 'completed' });
     expect((await world.job(id)).currentState).toBe('confirmed');
     const { rows } = await world.pipeline.audit.page({ requestId: id, rescueOnly: true, limit: 5 });
     expect(rows).toMatchObject([{ event: 'rescue_re_enqueue', data: { ...operator, result: 'done' } }]);
@@ -130,6 +130,8 @@ describe('force-submit', () => {
       prizeXlm: 600,
       jobId: null,
       sourceAccount: expect.stringMatching(/^G/) as string,
+      feeEstimateStroops: '80120',
+      feeProblem: null,
     });
     expect(await world.pipeline.rescue.find('preview')).toBeNull();
   });
@@ -154,6 +156,24 @@ describe('force-fail', () => {
       expect(await world.pipeline.rescue.forceFail(id, operator)).toMatchObject({ kind: 'refused' });
     }
     expect((await world.path('give-up-retrying')).slice(-2)).toEqual(['generating', 'failed']);
+  });
+});
+
+describe('a job whose transaction may still land', () => {
+  it('is not given up: the raffle may be served yet', async () => {
+    world.chain.drawing(950);
+    await world.submit('in-flight', 950);
+    world.chain.scripts.confirm.push(new TransientError('RPC_UNAVAILABLE', 'down'));
+    await world.tryOnce('in-flight');
+    const { txHash } = await world.job('in-flight');
+    expect(await world.pipeline.rescue.forceFail('in-flight', operator)).toEqual({
+      kind: 'refused',
+      message: expect.stringContaining(txHash!) as string,
+    });
+    expect(await world.job('in-flight')).toMatchObject({ currentState: 'retrying', attempts: 1 });
+    expect(
+      await world.pipeline.rescue.forceSubmit({ requestId: 'in-flight', raffleId: 950 }, operator),
+    ).toMatchObject({ kind: 'done', details: { txHash } });
   });
 });
 

@@ -28,6 +28,7 @@ beforeAll(async () => {
   const pipeline = await openPipeline(world.connection, {
     submitter: world.chain,
     reader: world.chain,
+    feeEstimator: world.chain,
     latestLedger: () => Promise.resolve(world.chain.ledger),
     settings: randomnessSettingsFor({ QUEUE_MAX_RETRIES: '1' }),
     requireApiKey: requireApiKey([apiKey]),
@@ -279,6 +280,7 @@ it('is off without a raffle contract', () => {
       settings,
       submitter: world.chain,
       reader: world.chain,
+      feeEstimator: world.chain,
       latestLedger: () => Promise.resolve(1),
     } as unknown as Parameters<typeof createRandomnessPipeline>[0]),
   ).toBeNull();

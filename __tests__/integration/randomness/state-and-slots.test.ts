@@ -135,7 +135,7 @@ describe('slots of one process', () => {
       await until('the first job submits', async () => (await own.job('busy')).currentState === 'submitting');
       expect(own.pipeline.states.canAcquireProcessingSlot()).toBe(false);
       for (let refusal = 0; refusal < 7; refusal++) {
-        expect(await own.tryOnce('waits')).toMatchObject({ outcome: 'postponed' });
+        expect(await own.tryOnce('waits')).toMatchObject({ ending: 'released' });
       }
       expect(await own.job('waits')).toMatchObject({
         currentState: 'queued',
@@ -148,7 +148,7 @@ describe('slots of one process', () => {
       open();
       await busy;
       expect(own.pipeline.states.canAcquireProcessingSlot()).toBe(true);
-      expect(await own.tryOnce('waits')).toMatchObject({ outcome: 'completed' });
+      expect(await own.tryOnce('waits')).toMatchObject({ ending: 'completed' });
     } finally {
       await own.close();
     }

@@ -58,6 +58,12 @@ describe('configuration', () => {
       { STELLAR_TX_VALIDITY_MS: '120000' },
       'STELLAR_TX_CONFIRMATION_TIMEOUT_MS',
     ],
+    ['a randomness lease not longer than the longest phase', { QUEUE_LEASE_MS: '45000' }, 'QUEUE_LEASE_MS'],
+    [
+      'a previous oracle key without the time of the rotation',
+      { ORACLE_PREVIOUS_SECRET_KEY: validEnvironment().STELLAR_ORACLE_SECRET_KEY },
+      'ORACLE_KEY_ROTATED_AT',
+    ],
     ['a process without a role', { SOROLANE_ROLES: ',' }, 'SOROLANE_ROLES'],
     [
       'a lease that no timer can wait for',

@@ -112,6 +112,8 @@ function houseEnvironment(
     QUEUE_HIGH_PRIORITY_RESERVED: lanes > 1 ? '1' : '0',
     QUEUE_MAX_RETRIES: '12',
     QUEUE_INITIAL_BACKOFF_MS: '500',
+    QUEUE_GENERATION_TIMEOUT_MS: String(confirmationMs),
+    QUEUE_SUBMISSION_TIMEOUT_MS: String(confirmationMs),
     QUEUE_CONFIRMATION_TIMEOUT_MS: String(confirmationMs),
     QUEUE_LEASE_MS: String(confirmationMs + 2_000),
     ...spikeEnvironment(simnet),

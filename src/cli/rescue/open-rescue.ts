@@ -53,6 +53,7 @@ export async function openRescue(environment: Record<string, string | undefined>
       signer: stellar.oracle,
       submitter: stellar.submitter,
       reader: stellar.reader,
+      feeEstimator: stellar.feeEstimator,
       latestLedger: (signal) => stellar.events.getLatestLedger(signal),
       deadLetters: new DeadLetterRepository(deadLetterRecords),
       requireApiKey: (_request, _response, next) => next(),

@@ -1,4 +1,5 @@
 import type { Config } from '../config';
+import { randomnessChecks } from './randomness.settings';
 import { stellarChecks } from './stellar.settings';
 
 /** A rule that ties variables together. */
@@ -44,5 +45,6 @@ export const crossChecks: readonly CrossCheck[] = [
         ? null
         : 'expected less than WORKER_HEARTBEAT_STALE_MS: a healthy worker would count as gone between two beats',
   },
+  ...randomnessChecks,
   ...stellarChecks,
 ];

@@ -1,3 +1,4 @@
+import type { z } from 'zod';
 import { stellarForms, variable } from './variables';
 
 export const randomnessSettings = {
@@ -119,3 +120,34 @@ export const randomnessSettings = {
     'First topic of the event that tells of delivered randomness.',
   ),
 } as const;
+
+type Checked = Readonly<z.infer<z.ZodObject<typeof randomnessSettings>>>;
+
+export const randomnessChecks = [
+  {
+    variables: ['ORACLE_KEY_ROTATED_AT', 'ORACLE_PREVIOUS_SECRET_KEY'],
+    problem: (config: Checked): string | null =>
+      (config.ORACLE_KEY_ROTATED_AT === undefined) === (config.ORACLE_PREVIOUS_SECRET_KEY === undefined)
+        ? null
+        : 'goes together with ORACLE_PREVIOUS_SECRET_KEY: expected both or neither, for the grace period of the one runs from the other',
+  },
+  {
+    variables: [
+      'QUEUE_LEASE_MS',
+      'QUEUE_GENERATION_TIMEOUT_MS',
+      'QUEUE_SUBMISSION_TIMEOUT_MS',
+      'QUEUE_CONFIRMATION_TIMEOUT_MS',
+    ],
+    problem: (config: Checked): string | null => {
+      const longestPhaseMs = Math.max(
+        config.QUEUE_GENERATION_TIMEOUT_MS,
+        config.QUEUE_SUBMISSION_TIMEOUT_MS,
+        config.QUEUE_CONFIRMATION_TIMEOUT_MS,
+      );
+      // Renewals keep a lease alive, but a holder that stops renewing must not be overtaken in the middle of one phase.
+      return config.QUEUE_LEASE_MS > longestPhaseMs
+        ? null
+        : `expected more than the longest phase, ${longestPhaseMs} ms: the largest of QUEUE_GENERATION_TIMEOUT_MS, QUEUE_SUBMISSION_TIMEOUT_MS and QUEUE_CONFIRMATION_TIMEOUT_MS`;
+    },
+  },
+] as const;

@@ -6,7 +6,9 @@ import {
   type EventOutcome,
 } from '../../ingestion/event-handler';
 import type { TransactionHash } from '../../stellar/submission';
-import type { LeaseRunner } from '../lease-runner';
+import type { SoloRunner } from '../../worker/solo-runner';
+import type { RandomnessDeadLetters } from '../randomness-dead-letters';
+import type { RandomnessJob, StoredRandomnessJob } from '../randomness-job.model';
 import type { RandomnessJobs } from '../randomness-jobs.repository';
 import { randomnessLifecycle } from '../randomness-lifecycle';
 import type { RandomnessProcessorService } from '../randomness-processor.service';
@@ -16,7 +18,8 @@ import { readRandomnessReceived } from './raffle-event';
 export interface RandomnessReceivedDeps {
   service: RandomnessService;
   jobs: RandomnessJobs;
-  runner: LeaseRunner;
+  runner: SoloRunner<RandomnessJob>;
+  deadLetters: RandomnessDeadLetters;
   processor: RandomnessProcessorService;
   topic: string;
   contracts?: readonly string[];
@@ -30,7 +33,8 @@ const handled: EventOutcome = { kind: 'handled' };
 
 /**
  * Ends the job that a delivery belongs to, when no worker is at it. One that comes before its job is kept and delivered
- * again; of a job that a worker holds, the worker will see for itself.
+ * again; of a job that a worker holds, the worker will see for itself. A job that was given up (its worker died on the last
+ * attempt, with a transaction out) and whose seed turns up on chain after all is taken back from the dead letters.
  */
 export function randomnessReceivedHandler(deps: RandomnessReceivedDeps): EventHandler {
   return defineEventHandler({
@@ -51,9 +55,10 @@ export function randomnessReceivedHandler(deps: RandomnessReceivedDeps): EventHa
 
 async function conclude(
   event: ContractEvent,
-  { service, jobs, runner, processor, clock }: RandomnessReceivedDeps,
+  deps: RandomnessReceivedDeps,
   signal: AbortSignal,
 ): Promise<EventOutcome> {
+  const { clock, jobs, runner, processor } = deps;
   const received = readRandomnessReceived(event);
   // Without the seed it can't be told whose delivery it was; the worker will ask the raffle.
   const seed = received?.seed ?? null;
@@ -61,19 +66,33 @@ async function conclude(
   const job =
     received.requestId === null
       ? await jobs.findByRaffle(event.contractId, received.raffleId)
-      : await jobs.find(service.identityOf(event.contractId, received.requestId));
+      : await jobs.find(deps.service.identityOf(event.contractId, received.requestId));
   if (job === null) return later(event, clock, 'its job is not there yet');
-  if (randomnessLifecycle.isTerminal(job.currentState)) return handled;
-  const run = await runner.run(
+  if (job.phase === 'done' || (job.phase === 'dead' && !(await revived(job, seed, deps)))) return handled;
+  const txHash = event.transactionHash as TransactionHash;
+  await runner.run(
     job._id.toHexString(),
     (claimed) =>
       processor.concludeDelivered(
         { lease: claimed.lease, job: claimed.job },
-        { seed, txHash: event.transactionHash as TransactionHash, ledger: event.ledger },
+        { seed, txHash, ledger: event.ledger },
       ),
     signal,
   );
-  return run.kind === 'ran' ? handled : later(event, clock, 'a worker holds its job');
+  const after = await jobs.find(job.requestId);
+  return after === null || randomnessLifecycle.isTerminal(after.currentState)
+    ? handled
+    : later(event, clock, 'a worker holds its job');
+}
+
+async function revived(
+  job: StoredRandomnessJob,
+  seed: string,
+  { processor, deadLetters }: RandomnessReceivedDeps,
+): Promise<boolean> {
+  if (!(await processor.isOurs(job, seed))) return false;
+  const replayed = await deadLetters.replay(job._id.toHexString(), {}, 'Delivered after it was given up');
+  return replayed.kind !== 'not_found';
 }
 
 const later = (event: ContractEvent, clock: Clock, reason: string): EventOutcome =>

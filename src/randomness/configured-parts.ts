@@ -1,0 +1,97 @@
+import type { Connection } from 'mongoose';
+import type { z } from 'zod';
+import type { Clock } from '../platform/clock';
+import type { WorkerId } from '../platform/ids';
+import type { Logger } from '../platform/logger';
+import type { randomnessSettings } from '../platform/settings/randomness.settings';
+import type { RetryPolicy } from '../queue/retry-policy';
+import { type Signer, signerFromSecret } from '../stellar/keys';
+import { GlobalSlots } from './global-slots';
+import { OracleKeyring } from './oracle-keyring';
+import { checkedThresholds, defaultPriorityThresholds, type PriorityThresholds } from './priority';
+import { LocalSlots, type ProcessingSlots } from './processing-slots';
+import type { QueueConfig } from './queue-health.routes';
+
+/** Under the names of their variables, so that the parsed configuration is one. */
+export type RandomnessSettings = Readonly<z.infer<z.ZodObject<typeof randomnessSettings>>>;
+
+const DAY_MS = 86_400_000;
+
+export const retryPolicyOf = (settings: RandomnessSettings): RetryPolicy => ({
+  baseMs: settings.QUEUE_INITIAL_BACKOFF_MS,
+  multiplier: settings.QUEUE_BACKOFF_MULTIPLIER,
+  capMs: settings.QUEUE_MAX_BACKOFF_MS,
+});
+
+export function queueConfigOf(settings: RandomnessSettings): QueueConfig {
+  return {
+    maxRetries: settings.QUEUE_MAX_RETRIES,
+    initialBackoffMs: settings.QUEUE_INITIAL_BACKOFF_MS,
+    backoffMultiplier: settings.QUEUE_BACKOFF_MULTIPLIER,
+    maxBackoffMs: settings.QUEUE_MAX_BACKOFF_MS,
+    confirmationTimeoutMs: settings.QUEUE_CONFIRMATION_TIMEOUT_MS,
+    maxConcurrency: settings.QUEUE_MAX_CONCURRENCY,
+    generationTimeoutMs: settings.QUEUE_GENERATION_TIMEOUT_MS,
+    submissionTimeoutMs: settings.QUEUE_SUBMISSION_TIMEOUT_MS,
+  };
+}
+
+export function slotsOf(
+  settings: RandomnessSettings,
+  { connection, workerId, logger }: { connection: Connection; workerId: WorkerId; logger: Logger },
+): { slots: ProcessingSlots; globalSlots: GlobalSlots | null } {
+  const reservedForUrgent = settings.QUEUE_HIGH_PRIORITY_RESERVED;
+  const local = new LocalSlots({ max: settings.QUEUE_MAX_CONCURRENCY, reservedForUrgent });
+  const max = settings.QUEUE_GLOBAL_CONCURRENCY;
+  if (max === 0) return { slots: local, globalSlots: null };
+  const leaseMs = settings.QUEUE_LEASE_MS;
+  const globalSlots = new GlobalSlots({
+    connection,
+    local,
+    limit: { max, reservedForUrgent },
+    workerId,
+    leaseMs,
+    logger,
+  });
+  return { slots: globalSlots, globalSlots };
+}
+
+/** `accountSigner` is used where no key of its own proves randomness. */
+export function keyringOf(
+  settings: RandomnessSettings,
+  { accountSigner, clock, logger }: { accountSigner: Signer; clock: Clock; logger: Logger },
+): OracleKeyring {
+  const { ORACLE_SECRET_KEY, ORACLE_PREVIOUS_SECRET_KEY, ORACLE_KEY_ROTATED_AT, ORACLE_KEY_CREATED_AT } =
+    settings;
+  return new OracleKeyring({
+    current: ORACLE_SECRET_KEY === undefined ? accountSigner : signerFromSecret(ORACLE_SECRET_KEY),
+    graceMs: settings.ORACLE_KEY_GRACE_MS,
+    maxAgeMs: settings.ORACLE_KEY_MAX_AGE_DAYS * DAY_MS,
+    clock,
+    logger,
+    ...(ORACLE_PREVIOUS_SECRET_KEY === undefined || ORACLE_KEY_ROTATED_AT === undefined
+      ? {}
+      : {
+          previous: {
+            signer: signerFromSecret(ORACLE_PREVIOUS_SECRET_KEY),
+            rotatedAtMs: Date.parse(ORACLE_KEY_ROTATED_AT),
+          },
+        }),
+    ...(ORACLE_KEY_CREATED_AT === undefined ? {} : { createdAtMs: Date.parse(ORACLE_KEY_CREATED_AT) }),
+  });
+}
+
+export function thresholdsOf(settings: RandomnessSettings, logger: Logger): PriorityThresholds {
+  const configured = {
+    highValueXlm: settings.ORACLE_HIGH_VALUE_THRESHOLD_XLM,
+    mediumValueXlm: settings.ORACLE_MED_VALUE_THRESHOLD_XLM,
+  };
+  const checked = checkedThresholds(configured);
+  if (checked === null) {
+    logger.warn(
+      { configured, used: defaultPriorityThresholds },
+      'ORACLE_MED_VALUE_THRESHOLD_XLM is not below ORACLE_HIGH_VALUE_THRESHOLD_XLM; the defaults of both are used',
+    );
+  }
+  return checked ?? defaultPriorityThresholds;
+}

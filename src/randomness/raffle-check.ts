@@ -1,0 +1,83 @@
+import type { JobOutcome } from '../worker/job-handler';
+import type { CommitmentOpening } from './commit-reveal';
+import type { Commitments } from './commitments.repository';
+import type { RaffleContract, RaffleView } from './contracts/raffle-contract';
+import type { Endings } from './job-endings';
+import type { HeldJob } from './job-state-manager';
+import type { RandomnessGenerator } from './randomness-generator';
+import type { RandomnessJob, StoredRandomness } from './randomness-job.model';
+
+export interface RaffleCheckDeps {
+  contract: RaffleContract;
+  generator: RandomnessGenerator;
+  commitments: Commitments;
+  endings: Endings;
+  /** Sequence of the newest closed ledger. */
+  latestLedger: (signal: AbortSignal) => Promise<number>;
+  /** Ledgers after its request from which nothing is sent any more; 0 for no limit. */
+  requestTimeoutLedgers: number;
+}
+
+type Ending = JobOutcome<RandomnessJob>;
+
+/** Whether a raffle still wants what a job has to give; and where it has a seed, whose it is. */
+export class RaffleCheck {
+  readonly #deps: RaffleCheckDeps;
+
+  constructor(deps: RaffleCheckDeps) {
+    this.#deps = deps;
+  }
+
+  /** How the job ends if the raffle needs nothing of it, or may not be given anything any more; null while it waits for us. */
+  async endingOf(held: HeldJob, view: RaffleView, signal: AbortSignal): Promise<Ending | null> {
+    const { endings } = this.#deps;
+    const { job } = held;
+    if (view.status === 'cancelled')
+      return endings.over(held, 'RAFFLE_CANCELLED', 'Raffle already cancelled');
+    if (view.status === 'finalized') {
+      const ours = await this.ourRandomness(job, view);
+      if (ours !== null)
+        return endings.confirmed(held, { randomness: ours, txHash: job.txHash, ledger: null });
+      return endings.over(held, 'RAFFLE_FINALIZED', 'Raffle already finalized');
+    }
+    return this.endingIfTooLate(held, signal);
+  }
+
+  async endingIfTooLate(held: HeldJob, signal: AbortSignal): Promise<Ending | null> {
+    const { endings, requestTimeoutLedgers, latestLedger } = this.#deps;
+    const { requestedAtLedger } = held.job;
+    if (requestTimeoutLedgers === 0 || requestedAtLedger === null) return null;
+    const lastLedger = requestedAtLedger + requestTimeoutLedgers;
+    return (await latestLedger(signal)) < lastLedger ? null : endings.tooLate(held, lastLedger);
+  }
+
+  /** The randomness that the raffle was given, if it is the one this job makes. */
+  async ourRandomness(
+    job: RandomnessJob,
+    { deliveredSeed }: Pick<RaffleView, 'deliveredSeed'>,
+  ): Promise<StoredRandomness | null> {
+    if (deliveredSeed === null) return null;
+    const candidates = job.randomness === null ? await this.#candidates(job) : [job.randomness];
+    return candidates.find((made) => this.#deps.contract.seedOnChain(made) === deliveredSeed) ?? null;
+  }
+
+  /** Our opening of the commitment that the raffle holds; null where it holds none of ours. */
+  async heldOpening(
+    { contractId, raffleId }: Pick<RandomnessJob, 'contractId' | 'raffleId'>,
+    { commitment }: Pick<RaffleView, 'commitment'>,
+  ): Promise<{ opening: CommitmentOpening; raffleId: number } | null> {
+    if (commitment === null || raffleId === null) return null;
+    const opening = await this.#deps.commitments.find(contractId, raffleId);
+    return opening?.commitment === commitment ? { opening, raffleId } : null;
+  }
+
+  /** All that this job could have made: the process that made it may have died before it stored it. */
+  async #candidates(job: RandomnessJob): Promise<StoredRandomness[]> {
+    const { generator, commitments } = this.#deps;
+    const made = await Promise.all([generator.generate(job, 'VRF'), generator.generate(job, 'PRNG')]);
+    const opening = job.raffleId === null ? null : await commitments.find(job.contractId, job.raffleId);
+    return opening === null || job.raffleId === null
+      ? made
+      : [...made, generator.reveal(job, opening, job.raffleId)];
+  }
+}
