@@ -56,7 +56,6 @@ function partsOn(connection: Connection): Parts {
   const metricsCache = new MetricsCache({
     count: () => jobs.countByState(),
     freshMs: 1_000,
-    staleMs: 600_000,
     clock,
     logger,
   });

@@ -151,7 +151,9 @@ async function openWorker({
   stellar.recovery.start();
   const stopBackground = pipelines.map((pipeline) => pipeline.startBackground());
   return async () => {
-    await Promise.all([pool.stop(), ...stopBackground.map((stop) => stop())]);
+    // What runs beside the lanes (renewals of their slots) is needed until they have drained.
+    await pool.stop();
+    await Promise.all(stopBackground.map((stop) => stop()));
   };
 }
 
@@ -209,6 +211,8 @@ async function openApi(
     port: config.PORT,
     shutdownTimeoutMs: config.HTTP_SHUTDOWN_TIMEOUT_MS,
   });
+  // So that nobody waits for the first count.
+  for (const pipeline of pipelines) pipeline.stats().catch(() => undefined);
   if (ingester === null) return running;
   const stream = attachEventStream(running.server, {
     feed: new EventFeed(ingester.queue.store, decodeContractValue),

@@ -109,6 +109,13 @@ export class FakeRaffles implements TransactionSubmitter, ContractReader, FeeEst
     return submission.outcome;
   }
 
+  /** What was submitted for that request. */
+  submissionOf(requestId: string): FakeSubmission {
+    const found = [...this.submissions].find(([intent]) => intent.endsWith(`:${requestId}`));
+    if (found === undefined) throw new Error(`nothing was submitted for ${requestId}`);
+    return found[1];
+  }
+
   /** Lets a submission land, as the network would. */
   land({ call, hash }: FakeSubmission): SubmissionOutcome {
     const [id, seed] = call.args;

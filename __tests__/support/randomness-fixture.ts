@@ -103,7 +103,7 @@ export async function openRandomness(
     logger: silentLogger(),
   });
   const job = async (requestId: string): Promise<StoredRandomnessJob> => {
-    const found = await pipeline.queue.findByKey(requestId);
+    const found = await pipeline.rescue.find(requestId);
     if (found === null) throw new Error(`no job ${requestId}`);
     return found;
   };

@@ -156,7 +156,7 @@ export async function openRandomnessNetwork(options: SimnetOptions = {}): Promis
 
 /** Waits for all of them to have the state; says which had another when the time is up. */
 export async function untilAll(
-  { queue }: RandomnessPipeline,
+  { rescue }: RandomnessPipeline,
   requestIds: readonly string[],
   state: StoredRandomnessJob['currentState'],
   withinMs = 30_000,
@@ -168,7 +168,7 @@ export async function untilAll(
       async () => {
         jobs = await Promise.all(
           requestIds.map(async (requestId) => {
-            const job = await queue.findByKey(requestId);
+            const job = await rescue.find(requestId);
             if (job === null) throw new Error(`no job ${requestId}`);
             return job;
           }),

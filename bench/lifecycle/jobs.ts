@@ -8,6 +8,7 @@ import {
 import type { JobState } from '../../src/randomness/randomness-lifecycle';
 
 export const jobInput = (requestId: string, index: number, now: Date): RandomnessJobInput => ({
+  key: requestId,
   requestId,
   contractId: 'CA7QYNF7SOWQ3GLR2BGMZEHXAVIRZA4KVWLTJJFC7MGXUA74P7UJUWDA',
   contractRequestId: String(index),

@@ -57,6 +57,8 @@ export const onlyJob = (jobId: string): ClaimScope => ({
   index: { _id: 1 },
 });
 
+type ClaimedResult<Payload> = Extract<ClaimResult<Payload>, { kind: 'claimed' }>;
+
 export type ReplayResult<Payload> =
   | { kind: 'replayed'; job: Payload & QueueEnvelope }
   | { kind: 'not_dead'; job: Payload & QueueEnvelope }
@@ -154,7 +156,12 @@ export class MongoWorkerQueue<Payload extends object> implements WorkerQueue<Pay
     if (doubtful !== undefined) {
       const found = await this.#findClaimed(doubtful.token);
       this.#doubtful.delete(lane);
-      if (found !== null) return this.#claimed(found, claimant, doubtful.sentAtMs);
+      if (found !== null) {
+        const claim = this.#claimed(found, claimant, doubtful.sentAtMs);
+        if (scope === everythingReady) return claim;
+        // Who asks for certain jobs must not be given another that an earlier question had taken.
+        await this.release(claim.claimed.lease, { delayMs: 0, refundAttempt: true });
+      }
     }
     const first = await this.#claimReady(claimant, lane, scope);
     if (first.kind === 'claimed') return first;
@@ -333,7 +340,7 @@ export class MongoWorkerQueue<Payload extends object> implements WorkerQueue<Pay
     return this.#collection.findOne({ phase: 'leased', 'lease.token': token }, { hint: queueIndex.leases });
   }
 
-  #claimed(job: mongo.WithId<QueueEnvelope>, claimant: Claimant, sentAtMs: number): ClaimResult<Payload> {
+  #claimed(job: mongo.WithId<QueueEnvelope>, claimant: Claimant, sentAtMs: number): ClaimedResult<Payload> {
     const lease: Lease = {
       jobId: job._id.toHexString(),
       token: (job.lease as NonNullable<QueueEnvelope['lease']>).token,

@@ -1,9 +1,11 @@
 import type { mongo } from 'mongoose';
 import { type Connection, type Model, Schema } from 'mongoose';
+import { z } from 'zod';
 import { isDuplicateKey } from '../platform/database/faults';
 import type { Clock } from '../platform/clock';
 import { ensureIndexes } from '../platform/database/indexes';
 import { nativeCollection } from '../platform/database/native-collection';
+import type { StoredRandomness } from './randomness-job.model';
 import { type AuditEntry, type AuditRow, chainRow, type ChainFault, faultOf } from './audit-chain';
 
 type StoredAuditRow = Omit<AuditRow, 'seq'> & { _id: number };
@@ -60,6 +62,17 @@ auditSchema.index({ event: 1, _id: -1 }, { name: auditIndex.rescue });
 const auditModel = (connection: Connection): Model<StoredAuditRow> =>
   connection.model<StoredAuditRow>('RandomnessAudit', auditSchema as unknown as Schema<StoredAuditRow>);
 
+const revealedSchema: z.ZodType<StoredRandomness> = z.object({
+  method: z.enum(['VRF', 'PRNG', 'COMMIT_REVEAL']),
+  messageVersion: z.union([z.literal(1), z.literal(2)]),
+  seed: z.string(),
+  proof: z.string(),
+  oracleKey: z.string(),
+});
+
+/** One delivery of a job is on record, however often it is looked at. */
+export const revealedEventKey = (jobKey: string): string => `${jobKey}:revealed`;
+
 interface Waiting {
   entry: AuditEntry;
   resolve: () => void;
@@ -92,6 +105,17 @@ export class AuditTrail {
       this.#waiting.push({ entry, resolve, reject });
       if (!this.#appending) void this.#appendWaiting();
     });
+  }
+
+  /** What a job delivered, by its key; null where it is not on record. */
+  async revealedOf(jobKey: string): Promise<StoredRandomness | null> {
+    const row = await this.#collection.findOne(
+      { eventKey: revealedEventKey(jobKey) },
+      { hint: auditIndex.event },
+    );
+    if (row === null) return null;
+    const { method, messageVersion, seed, proof, oraclePublicKey: oracleKey } = row.data;
+    return revealedSchema.parse({ method, messageVersion, seed, proof, oracleKey });
   }
 
   /** Newest first. */

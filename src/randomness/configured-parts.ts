@@ -7,6 +7,7 @@ import type { randomnessSettings } from '../platform/settings/randomness.setting
 import type { RetryPolicy } from '../queue/retry-policy';
 import { type Signer, signerFromSecret } from '../stellar/keys';
 import { GlobalSlots } from './global-slots';
+import type { MessageVersion } from './randomness-message';
 import { OracleKeyring } from './oracle-keyring';
 import { checkedThresholds, defaultPriorityThresholds, type PriorityThresholds } from './priority';
 import { LocalSlots, type ProcessingSlots } from './processing-slots';
@@ -16,6 +17,13 @@ import type { QueueConfig } from './queue-health.routes';
 export type RandomnessSettings = Readonly<z.infer<z.ZodObject<typeof randomnessSettings>>>;
 
 const DAY_MS = 86_400_000;
+
+/** Of the messages that proofs sign. */
+export function messageVersionOf(settings: RandomnessSettings): MessageVersion {
+  const { ORACLE_MESSAGE_VERSION, RAFFLE_CONTRACT_INTERFACE } = settings;
+  if (ORACLE_MESSAGE_VERSION !== 'auto') return ORACLE_MESSAGE_VERSION === '1' ? 1 : 2;
+  return RAFFLE_CONTRACT_INTERFACE === 'receive_randomness' ? 1 : 2;
+}
 
 export const retryPolicyOf = (settings: RandomnessSettings): RetryPolicy => ({
   baseMs: settings.QUEUE_INITIAL_BACKOFF_MS,
@@ -38,7 +46,12 @@ export function queueConfigOf(settings: RandomnessSettings): QueueConfig {
 
 export function slotsOf(
   settings: RandomnessSettings,
-  { connection, workerId, logger }: { connection: Connection; workerId: WorkerId; logger: Logger },
+  {
+    connection,
+    workerId,
+    clock,
+    logger,
+  }: { connection: Connection; workerId: WorkerId; clock: Clock; logger: Logger },
 ): { slots: ProcessingSlots; globalSlots: GlobalSlots | null } {
   const reservedForUrgent = settings.QUEUE_HIGH_PRIORITY_RESERVED;
   const local = new LocalSlots({ max: settings.QUEUE_MAX_CONCURRENCY, reservedForUrgent });
@@ -51,6 +64,7 @@ export function slotsOf(
     limit: { max, reservedForUrgent },
     workerId,
     leaseMs,
+    clock,
     logger,
   });
   return { slots: globalSlots, globalSlots };

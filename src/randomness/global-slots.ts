@@ -1,9 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { type Connection, type Model, type mongo, Schema } from 'mongoose';
 import { nativeCollection } from '../platform/database/native-collection';
+import type { Clock } from '../platform/clock';
 import type { WorkerId } from '../platform/ids';
 import type { Logger } from '../platform/logger';
-import { type ProcessingSlot, type ProcessingSlots, type SlotLimit, slotsOpenTo } from './processing-slots';
+import { ordinaryLimit, type ProcessingSlot, type ProcessingSlots, type SlotLimit } from './processing-slots';
 
 interface StoredSlot {
   /** 0 … max − 1. */
@@ -11,6 +12,8 @@ interface StoredSlot {
   /** Made by the holder; null when free. */
   token: string | null;
   workerId: WorkerId | null;
+  /** Whether an urgent job holds it. */
+  urgent: boolean;
   /** Database clock. A slot whose holder died is free from then on. */
   expiresAt: Date;
 }
@@ -22,17 +25,21 @@ export interface GlobalSlotsOptions {
   limit: SlotLimit;
   workerId: WorkerId;
   leaseMs: number;
+  clock: Clock;
   logger: Logger;
 }
 
 const RENEWALS_PER_LEASE = 3;
-const EPOCH_START = new Date(0);
+/** How long a refusal is believed, so that lanes don't claim again and again what there is no slot for. */
+const FULL_FOR_MS = 250;
+const freeSlot = { token: null, workerId: null, urgent: false, expiresAt: new Date(0) };
 
 const slotSchema = new Schema<StoredSlot>(
   {
     _id: { type: Number, required: true },
     token: { type: String, default: null },
     workerId: { type: String, default: null },
+    urgent: { type: Boolean, required: true },
     expiresAt: { type: Date, required: true },
   },
   { collection: 'randomnessSlots', autoIndex: false, versionKey: false },
@@ -50,6 +57,8 @@ export class GlobalSlots implements ProcessingSlots {
   readonly #options: GlobalSlotsOptions;
   readonly #model: Model<StoredSlot>;
   readonly #tokens = new Set<string>();
+  /** Monotonic; until then there was no slot for jobs of that kind. */
+  readonly #fullUntilMs = { urgent: 0, ordinary: 0 };
   #renewal: NodeJS.Timeout | undefined;
 
   constructor(options: GlobalSlotsOptions) {
@@ -61,9 +70,10 @@ export class GlobalSlots implements ProcessingSlots {
     return this.#tokens.size;
   }
 
-  /** The other processes' share isn't known without asking, so this looks at our own limit only. */
+  /** The other processes' share isn't known without asking: this goes by our own limit and by the last refusal. */
   canAcquire(urgent: boolean): boolean {
-    return this.#options.local.canAcquire(urgent);
+    const { local, clock } = this.#options;
+    return local.canAcquire(urgent) && clock.monotonicMs() >= this.#fullUntilMs[kindOf(urgent)];
   }
 
   /** Makes the documents of slots that are not there yet. Safe from any number of processes. */
@@ -72,7 +82,7 @@ export class GlobalSlots implements ProcessingSlots {
       Array.from({ length: this.#options.limit.max }, (_, _id) => ({
         updateOne: {
           filter: { _id },
-          update: { $setOnInsert: { token: null, workerId: null, expiresAt: EPOCH_START } },
+          update: { $setOnInsert: freeSlot },
           upsert: true,
         },
       })),
@@ -86,6 +96,7 @@ export class GlobalSlots implements ProcessingSlots {
     try {
       const token = await this.#take(urgent);
       if (token !== null) return { release: () => this.#release(token, local) };
+      this.#fullUntilMs[kindOf(urgent)] = this.#options.clock.monotonicMs() + FULL_FOR_MS;
     } catch (error) {
       await local.release();
       throw error;
@@ -103,24 +114,42 @@ export class GlobalSlots implements ProcessingSlots {
   async #take(urgent: boolean): Promise<string | null> {
     const { limit, workerId, leaseMs } = this.#options;
     const token = randomUUID();
-    // Ordinary jobs may take the low numbers only. Urgent ones look at the high numbers first and leave the low ones.
+    if (!urgent && (await this.#heldByOrdinary()) >= ordinaryLimit(limit)) return null;
     const slot = await this.#collection.findOneAndUpdate(
-      { _id: { $lt: slotsOpenTo(urgent, limit) }, $expr: { $lte: ['$expiresAt', '$$NOW'] } },
+      { _id: { $lt: limit.max }, $expr: { $lte: ['$expiresAt', '$$NOW'] } },
       [
         {
           $set: {
             token: { $literal: token },
             workerId: { $literal: workerId },
+            urgent,
             expiresAt: this.#leaseEnd(leaseMs),
           },
         },
       ],
-      { sort: { _id: urgent ? -1 : 1 }, returnDocument: 'after' },
+      { sort: { _id: 1 }, returnDocument: 'after' },
     );
     if (slot === null) return null;
+    // Two that counted at the same moment may both have come in. Both step back then: too few for a moment, never too many.
+    if (!urgent && (await this.#heldByOrdinary()) > ordinaryLimit(limit)) {
+      await this.#free(token);
+      return null;
+    }
     this.#tokens.add(token);
     this.#renewal ??= setInterval(() => void this.#renew(), leaseMs / RENEWALS_PER_LEASE).unref();
     return token;
+  }
+
+  #heldByOrdinary(): Promise<number> {
+    return this.#collection.countDocuments({
+      urgent: false,
+      token: { $ne: null },
+      $expr: { $gt: ['$expiresAt', '$$NOW'] },
+    });
+  }
+
+  async #free(token: string): Promise<void> {
+    await this.#collection.updateOne({ token }, { $set: freeSlot });
   }
 
   async #release(token: string, local: ProcessingSlot): Promise<void> {
@@ -128,10 +157,7 @@ export class GlobalSlots implements ProcessingSlots {
     if (this.#tokens.size === 0) this.close();
     await local.release();
     try {
-      await this.#collection.updateOne(
-        { token },
-        { $set: { token: null, workerId: null, expiresAt: EPOCH_START } },
-      );
+      await this.#free(token);
     } catch (error) {
       this.#options.logger.warn({ err: error }, 'a slot could not be given back; it runs out by itself');
     }
@@ -159,3 +185,5 @@ export class GlobalSlots implements ProcessingSlots {
     return nativeCollection<StoredSlot>(this.#model);
   }
 }
+
+const kindOf = (urgent: boolean): 'urgent' | 'ordinary' => (urgent ? 'urgent' : 'ordinary');

@@ -1,20 +1,22 @@
 import { createHash } from 'node:crypto';
 import type { Clock } from '../platform/clock';
 import type { Failure } from '../platform/errors';
+import type { Logger } from '../platform/logger';
 import type { Metrics } from '../platform/metrics';
 import type { TransactionHash } from '../stellar/submission';
 import type { JobOutcome } from '../worker/job-handler';
-import type { AuditTrail } from './audit-trail';
+import { type AuditTrail, revealedEventKey } from './audit-trail';
 import type { HeldJob, JobStateManager, PhaseProducts } from './job-state-manager';
-import type { RandomnessJob, StoredRandomness } from './randomness-job.model';
-import { stepsToFailed, type JobState, type TransitionStep } from './randomness-lifecycle';
-import { judgeSla } from './sla';
+import type { RandomnessJob, StoredRandomness, StoredRandomnessJob } from './randomness-job.model';
+import { spentStep, stepsToConfirmed, stepsToFailed, type TransitionStep } from './randomness-lifecycle';
+import { judgeSla, tellBreach, tellLatency } from './sla';
 
 export interface EndingsDeps {
   states: JobStateManager;
   audit: AuditTrail;
   highPrioritySlaMs: number;
   clock: Clock;
+  logger: Logger;
   metrics: Metrics;
 }
 
@@ -28,15 +30,6 @@ type Ending = JobOutcome<RandomnessJob>;
 
 const UNDECIDED_RECHECK_MS = 5_000;
 
-/** From each state, what a job that is delivered still has to pass on its way to `confirmed`. */
-const wayToConfirmed: Readonly<Partial<Record<JobState, readonly JobState[]>>> = {
-  queued: ['generating', 'submitting', 'confirming', 'confirmed'],
-  retrying: ['generating', 'submitting', 'confirming', 'confirmed'],
-  generating: ['submitting', 'confirming', 'confirmed'],
-  submitting: ['confirming', 'confirmed'],
-  confirming: ['confirmed'],
-};
-
 /**
  * How a try ends: the last transitions and the audit row of each ending. The row is appended before the ending is written;
  * a crash between the two repeats the ending, and the row is not appended twice.
@@ -49,11 +42,11 @@ export class Endings {
   }
 
   /** The seed is fixed from here on. Its hash is public at once, the seed itself when it is delivered. */
-  async auditCommitment(job: RandomnessJob, randomness: StoredRandomness): Promise<void> {
+  async auditCommitment(job: StoredRandomnessJob, randomness: StoredRandomness): Promise<void> {
     const commitment = createHash('sha256').update(Buffer.from(randomness.seed, 'hex')).digest('hex');
     await this.#deps.audit.append({
       event: 'committed',
-      eventKey: `${job.requestId}:committed:${commitment}`,
+      eventKey: `${job.key}:committed:${commitment}`,
       requestId: job.requestId,
       raffleId: job.raffleId,
       data: {
@@ -66,13 +59,11 @@ export class Endings {
     });
   }
 
-  async confirmed(held: HeldJob, delivery: Delivery): Promise<Ending> {
-    const { audit, clock, highPrioritySlaMs, states } = this.#deps;
-    const { job } = held;
-    const { randomness, txHash, ledger } = delivery;
-    await audit.append({
+  /** Seed and proof are public from here on. */
+  async auditReveal(job: StoredRandomnessJob, { randomness, txHash, ledger }: Delivery): Promise<void> {
+    await this.#deps.audit.append({
       event: 'revealed',
-      eventKey: `${job.requestId}:revealed`,
+      eventKey: revealedEventKey(job.key),
       requestId: job.requestId,
       raffleId: job.raffleId,
       data: {
@@ -86,32 +77,37 @@ export class Endings {
         ledger,
       },
     });
+  }
+
+  async confirmed(held: HeldJob, delivery: Delivery): Promise<Ending> {
+    const { clock, highPrioritySlaMs, states } = this.#deps;
+    const { job } = held;
+    const { txHash, ledger } = delivery;
+    await this.auditReveal(job, delivery);
     const confirmedAtMs = clock.now();
     const sla = judgeSla(job, confirmedAtMs, highPrioritySlaMs);
-    const reason = txHash === null ? 'Our randomness is on chain' : 'Transaction status = SUCCESS';
-    const steps = (wayToConfirmed[job.currentState] ?? []).map((toState): TransitionStep => ({
-      toState,
-      reason,
-    }));
-    const patch = states.endingPatch(held, steps, {
-      randomness,
-      txHash,
-      ledger,
+    const { patch, onStored } = states.ending(held, stepsToConfirmed(job.currentState, txHash), {
+      ...delivery,
       confirmedAt: new Date(confirmedAtMs),
-      slaBreached: sla.breached,
+      slaBreached: sla.breached || job.slaBreached,
     });
-    states.tellSla(job, sla);
-    return { kind: 'completed', patch, ...(ledger === null ? {} : { ledger }) };
+    return {
+      kind: 'completed',
+      patch,
+      onStored: () => {
+        onStored();
+        tellLatency(this.#deps, job, sla);
+        tellBreach(this.#deps, job, sla);
+      },
+      ...(ledger === null ? {} : { ledger }),
+    };
   }
 
   /** The raffle needs nothing from us any more. No failure to rescue: the job ends as done, in state `failed`. */
   async over(held: HeldJob, code: string, reason: string): Promise<Ending> {
     await this.#auditAbandoned(held.job, code, reason);
-    const { states } = this.#deps;
-    return {
-      kind: 'completed',
-      patch: states.endingPatch(held, stepsToFailed(held.job.currentState, `${code}: ${reason}`, reason)),
-    };
+    const steps = stepsToFailed(held.job.currentState, `${code}: ${reason}`, reason);
+    return { kind: 'completed', ...this.#deps.states.ending(held, steps) };
   }
 
   /** Its time on chain has run out. Someone has to know: the raffle still waits, for its fallback. */
@@ -122,50 +118,54 @@ export class Endings {
 
   /** The job could do nothing about it: it waits, and keeps its attempt. */
   setAside(held: HeldJob, reason: string, delayMs: number, products: PhaseProducts = {}): Ending {
-    const waiting: TransitionStep[] =
+    const steps: TransitionStep[] =
       held.job.currentState === 'queued' ? [] : [{ toState: 'retrying', reason }];
-    return {
-      kind: 'postponed',
-      delayMs,
-      reason,
-      patch: this.#deps.states.endingPatch(held, waiting, products),
-    };
+    return { kind: 'postponed', delayMs, reason, ...this.#deps.states.ending(held, steps, products) };
+  }
+
+  /** Ends a job as an operator wants it. */
+  giveUp(held: HeldJob, code: string, message: string): Ending {
+    return this.failedTry(held, { code, message, kind: 'permanent', retryable: false });
   }
 
   failedTry(held: HeldJob, failure: Failure, products: PhaseProducts = {}): Ending {
     const { states } = this.#deps;
     const { attempt, maxAttempts } = held.lease;
+    const { message } = failure;
     const isLast = !failure.retryable || attempt >= maxAttempts;
+    const retrying: TransitionStep = { toState: 'retrying', reason: message, error: message };
     if (isLast && mayStillLand(held, products)) {
-      // A job has no end while a transaction of it may land: it would be called failed over a raffle that was served.
-      const reason = `${failure.message}; its transaction may still land`;
-      return this.setAside(held, reason, UNDECIDED_RECHECK_MS, products);
+      // It would be called failed over a raffle that is served yet. What can be tried is tried on; where nothing can be, the
+      // post-mortem of the dead letter finds out how the transaction ended, and gives the job its last state.
+      if (failure.retryable)
+        return this.setAside(
+          held,
+          `${message}; its transaction may still land`,
+          UNDECIDED_RECHECK_MS,
+          products,
+        );
+      return { kind: 'dead', failure, ...states.ending(held, [retrying], products) };
     }
     if (!failure.retryable) return this.#dead(held, failure, products);
     if (held.job.currentState === 'queued') {
       // Not even begun (the database or the slots failed): it goes on being queued, while it may.
       return attempt < maxAttempts ? { kind: 'retry', failure } : this.#dead(held, failure, products);
     }
-    const retrying: TransitionStep = { toState: 'retrying', reason: failure.message, error: failure.message };
-    if (attempt < maxAttempts) {
-      return { kind: 'retry', failure, patch: states.endingPatch(held, [retrying], products) };
-    }
-    const spent: TransitionStep = {
-      toState: 'dead-lettered',
-      reason: `Exhausted all ${maxAttempts} attempts`,
-    };
-    return { kind: 'dead', failure, patch: states.endingPatch(held, [retrying, spent], products) };
+    if (attempt < maxAttempts)
+      return { kind: 'retry', failure, ...states.ending(held, [retrying], products) };
+    const spent = spentStep(maxAttempts);
+    return { kind: 'dead', failure, ...states.ending(held, [retrying, spent], products) };
   }
 
   #dead(held: HeldJob, failure: Failure, products: PhaseProducts = {}): Ending {
     const steps = stepsToFailed(held.job.currentState, failure.message);
-    return { kind: 'dead', failure, patch: this.#deps.states.endingPatch(held, steps, products) };
+    return { kind: 'dead', failure, ...this.#deps.states.ending(held, steps, products) };
   }
 
-  async #auditAbandoned(job: RandomnessJob, code: string, reason: string): Promise<void> {
+  async #auditAbandoned(job: StoredRandomnessJob, code: string, reason: string): Promise<void> {
     await this.#deps.audit.append({
       event: 'abandoned',
-      eventKey: `${job.requestId}:abandoned:${code}`,
+      eventKey: `${job.key}:abandoned:${code}`,
       requestId: job.requestId,
       raffleId: job.raffleId,
       data: { code, reason, contractId: job.contractId },

@@ -1,10 +1,9 @@
 import type { Clock } from '../platform/clock';
-import type { Failure } from '../platform/errors';
 import type { Logger } from '../platform/logger';
 import type { Metrics } from '../platform/metrics';
 import { ceilingMs, type RetryPolicy } from '../queue/retry-policy';
 import type { Lease, LeaseLost, PayloadPatch, WorkerQueue } from '../queue/worker-queue';
-import type { JobOutcome } from '../worker/job-handler';
+import type { Afterwards } from '../worker/job-handler';
 import type { MetricsCache } from './metrics-cache';
 import type { ProcessingSlots } from './processing-slots';
 import type { QueueMetrics } from './queue-metrics';
@@ -16,14 +15,7 @@ import {
   type StoredRandomnessJob,
 } from './randomness-job.model';
 import type { JobPage, RandomnessJobs } from './randomness-jobs.repository';
-import {
-  type JobState,
-  type StateTransition,
-  stepsToFailed,
-  takeSteps,
-  type TransitionStep,
-} from './randomness-lifecycle';
-import type { SlaVerdict } from './sla';
+import { type JobState, type StateTransition, takeSteps, type TransitionStep } from './randomness-lifecycle';
 
 /** A job under our lease. While it stands nobody else writes to the job, so `job` is the truth; each write updates it. */
 export interface HeldJob {
@@ -33,7 +25,7 @@ export interface HeldJob {
 
 /** Products of a phase, stored in the same write as the transition that ends it. */
 export type PhaseProducts = Partial<
-  Pick<RandomnessJob, 'randomness' | 'txHash' | 'ledger' | 'confirmedAt' | 'slaBreached'>
+  Pick<RandomnessJob, 'randomness' | 'oracleKey' | 'txHash' | 'ledger' | 'confirmedAt' | 'slaBreached'>
 >;
 
 export type TransitionResult =
@@ -65,13 +57,14 @@ export class JobStateManager {
     this.#deps = deps;
   }
 
-  /** Idempotent by request id: a second call gets the first one's job. */
-  async initializeJob(
-    input: RandomnessJobInput,
-  ): Promise<{ kind: 'enqueued' | 'already_there'; job: StoredRandomnessJob }> {
+  /** Idempotent by the job's key: a second call gets the first one's job. */
+  async initializeJob({
+    key,
+    ...input
+  }: RandomnessJobInput): Promise<{ kind: 'enqueued' | 'already_there'; job: StoredRandomnessJob }> {
     const payload = newRandomnessJob(input, this.#now());
     return this.#deps.queue.enqueue({
-      key: input.requestId,
+      key,
       payload,
       priority: jobQueuePriority(payload),
       maxAttempts: this.#deps.maxRetries,
@@ -108,15 +101,15 @@ export class JobStateManager {
   }
 
   /**
-   * The last transitions of a try as a patch, for the write that ends it in the queue: the two are one, so a crash can't
-   * leave a confirmed job leased or a dead one confirming.
+   * The last transitions of a try, for the write that ends it in the queue: the two are one, so a crash can't leave a
+   * confirmed job leased or a dead one confirming. They are told of when that write is done.
    * @throws RangeError for a transition that the table forbids: a mistake of our program, which no retry mends.
    */
-  endingPatch(
+  ending(
     held: HeldJob,
     steps: readonly TransitionStep[],
     products: PhaseProducts = {},
-  ): PayloadPatch<RandomnessJob> {
+  ): Required<Afterwards<RandomnessJob>> {
     const planned = this.#plan(held, steps);
     if (planned.kind === 'illegal') {
       throw new RangeError(
@@ -125,19 +118,9 @@ export class JobStateManager {
     }
     const record = planned.kind === 'moved' ? planned.record : {};
     const patch = { ...record, ...products, updatedAt: this.#now() };
-    if (planned.kind === 'moved') this.#tell(held, planned.added);
     held.job = { ...held.job, ...patch };
-    return patch;
-  }
-
-  /** Ends a job for good, as an operator wants it. */
-  giveUp(held: HeldJob, code: string, message: string): JobOutcome<RandomnessJob> {
-    const failure: Failure = { code, message, kind: 'permanent', retryable: false };
-    return {
-      kind: 'dead',
-      failure,
-      patch: this.endingPatch(held, stepsToFailed(held.job.currentState, message)),
-    };
+    const added = planned.kind === 'moved' ? planned.added : [];
+    return { patch, onStored: () => this.#tell(held, added) };
   }
 
   /** Stores products without a transition. */
@@ -179,14 +162,6 @@ export class JobStateManager {
   /** Removes ended jobs older than that. Dead letters stay until they are dealt with. Returns how many went. */
   cleanupOldJobs(retentionMs: number): Promise<number> {
     return this.#deps.jobs.removeDoneBefore(retentionMs, this.#deps.clock.now());
-  }
-
-  tellSla({ requestId, priorityLevel }: RandomnessJob, { latencyMs, breached }: SlaVerdict): void {
-    const { logger, metrics } = this.#deps;
-    metrics.observe('randomness_delivery_latency_ms', latencyMs, { priority: String(priorityLevel) });
-    if (!breached) return;
-    metrics.count('randomness_sla_breaches_total', { priority: String(priorityLevel) });
-    logger.warn({ requestId, latencyMs }, `Job ${requestId} breached the SLA of high-priority raffles`);
   }
 
   #plan(held: HeldJob, steps: readonly TransitionStep[]) {

@@ -4,25 +4,28 @@ import { type JobCounts, type QueueMetrics, toQueueMetrics } from './queue-metri
 
 export interface MetricsCacheOptions {
   count: () => Promise<JobCounts>;
-  /** Figures older than that are counted anew; the caller gets the old ones and doesn't wait. */
+  /** Pause between two counts while somebody asks. */
   freshMs: number;
-  /** Figures older than that are waited for. */
-  staleMs: number;
   clock: Clock;
   logger: Logger;
 }
 
 /** Whoever polls the figures must not keep the database counting: it rests so many times as long as a count took. */
 const REST_PER_COUNT = 20;
+/** Figures are kept fresh for so long after somebody asked for them: longer than any monitor's pause. */
+const WANTED_FOR_MS = 600_000;
 
 /**
- * Counting a million jobs takes an index scan of a second or so; asking for the figures must not. One count runs at a
- * time however many ask, and what is at hand is given out meanwhile.
+ * Counting a million jobs takes an index scan of a second or so; asking for the figures must not. They are counted in the
+ * background, one count at a time, for as long as anybody asks now and then, and what is at hand is given out. Only the
+ * first to ask after a long silence waits for a count.
  */
 export class MetricsCache {
   readonly #options: MetricsCacheOptions;
-  #counted: { counts: JobCounts; atMs: number; tookMs: number } | undefined;
+  #counted: JobCounts | undefined;
   #running: Promise<JobCounts> | undefined;
+  #next: NodeJS.Timeout | undefined;
+  #wantedUntilMs = 0;
 
   constructor(options: MetricsCacheOptions) {
     this.#options = options;
@@ -33,17 +36,8 @@ export class MetricsCache {
   }
 
   async counts(): Promise<JobCounts> {
-    const { freshMs, staleMs, clock, logger } = this.#options;
-    if (this.#counted === undefined) return this.refresh();
-    const ageMs = clock.monotonicMs() - this.#counted.atMs;
-    const restMs = this.#counted.tookMs * REST_PER_COUNT;
-    if (ageMs > Math.max(staleMs, 2 * restMs)) return this.refresh();
-    if (ageMs > Math.max(freshMs, restMs)) {
-      this.refresh().catch((error: unknown) =>
-        logger.warn({ err: error }, 'the figures of the randomness queue could not be refreshed'),
-      );
-    }
-    return this.#counted.counts;
+    this.#wantedUntilMs = this.#options.clock.monotonicMs() + WANTED_FOR_MS;
+    return this.#counted ?? this.refresh();
   }
 
   /** Counts now, or joins the count that is running. */
@@ -52,10 +46,38 @@ export class MetricsCache {
     return this.#running;
   }
 
+  /** Ends the counting in the background. */
+  close(): void {
+    clearTimeout(this.#next);
+    this.#wantedUntilMs = 0;
+    this.#counted = undefined;
+  }
+
   async #count(): Promise<JobCounts> {
-    const atMs = this.#options.clock.monotonicMs();
-    const counts = await this.#options.count();
-    this.#counted = { counts, atMs, tookMs: this.#options.clock.monotonicMs() - atMs };
-    return counts;
+    const { clock, count, freshMs } = this.#options;
+    const startedMs = clock.monotonicMs();
+    clearTimeout(this.#next);
+    try {
+      this.#counted = await count();
+      return this.#counted;
+    } catch (error) {
+      // Old figures must not pass for new ones while the database is away.
+      this.#counted = undefined;
+      throw error;
+    } finally {
+      const tookMs = clock.monotonicMs() - startedMs;
+      this.#next = setTimeout(() => this.#again(), Math.max(freshMs, tookMs * REST_PER_COUNT)).unref();
+    }
+  }
+
+  #again(): void {
+    const { clock, logger } = this.#options;
+    if (clock.monotonicMs() > this.#wantedUntilMs) {
+      this.#counted = undefined;
+      return;
+    }
+    this.refresh().catch((error: unknown) =>
+      logger.warn({ err: error }, 'the figures of the randomness queue could not be counted'),
+    );
   }
 }

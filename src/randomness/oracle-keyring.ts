@@ -27,7 +27,7 @@ export interface OracleKeyringOptions {
  * tries doesn't change its seed.
  */
 export class OracleKeyring {
-  private readonly prngSecrets = new Map<string, Promise<Buffer>>();
+  private readonly prngSecrets = new Map<string, Buffer>();
 
   constructor(private readonly options: OracleKeyringOptions) {
     if (options.previous?.signer.publicKey === options.current.publicKey) {
@@ -60,10 +60,9 @@ export class OracleKeyring {
   async prngSecretOf(signer: Signer): Promise<Buffer> {
     const known = this.prngSecrets.get(signer.publicKey);
     if (known !== undefined) return known;
-    const derived = derivePrngSecret((bytes) => signer.sign(bytes));
+    // Only an answer is remembered: a key service that was down, or that never answers, must be asked again.
+    const derived = await derivePrngSecret((bytes) => signer.sign(bytes));
     this.prngSecrets.set(signer.publicKey, derived);
-    // A key service that was down must be asked again, not remembered as down.
-    derived.catch(() => this.prngSecrets.delete(signer.publicKey));
     return derived;
   }
 

@@ -1,4 +1,4 @@
-import { TimeoutError } from '../platform/errors';
+import { BusyError, TimeoutError } from '../platform/errors';
 
 /**
  * Runs one phase under a deadline of its own. The phase gets a signal that aborts when the time is up or when `parent`
@@ -18,7 +18,8 @@ export async function withinPhaseDeadline<T>(
   try {
     return await phase(controller.signal);
   } catch (error) {
-    if (controller.signal.reason === late) throw late;
+    // A phase that only waited for what others use says so itself, deadline or not.
+    if (controller.signal.reason === late && !(error instanceof BusyError)) throw late;
     throw error;
   } finally {
     clearTimeout(timer);

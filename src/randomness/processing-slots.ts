@@ -18,13 +18,17 @@ export interface SlotLimit {
   reservedForUrgent: number;
 }
 
-/** How many slots a job of that kind may find taken at most. At least one is left to ordinary jobs. */
-export const slotsOpenTo = (urgent: boolean, { max, reservedForUrgent }: SlotLimit): number =>
-  urgent ? max : Math.max(1, max - reservedForUrgent);
+/** How many slots ordinary jobs may hold together; at least one. Urgent ones may hold all, reserved or not. */
+export const ordinaryLimit = ({ max, reservedForUrgent }: SlotLimit): number =>
+  Math.max(1, max - reservedForUrgent);
 
-/** The limit of one process. */
+/**
+ * The limit of one process. What ordinary jobs may hold is counted over ordinary jobs alone: were urgent ones counted in,
+ * an endless stream of them would keep every ordinary job out for good, however old it is.
+ */
 export class LocalSlots implements ProcessingSlots {
   #held = 0;
+  #heldByOrdinary = 0;
 
   constructor(readonly limit: SlotLimit) {}
 
@@ -33,18 +37,24 @@ export class LocalSlots implements ProcessingSlots {
   }
 
   canAcquire(urgent: boolean): boolean {
-    return this.#held < slotsOpenTo(urgent, this.limit);
+    if (this.#held >= this.limit.max) return false;
+    return urgent || this.#heldByOrdinary < ordinaryLimit(this.limit);
   }
 
   acquire(urgent: boolean): Promise<ProcessingSlot | null> {
     if (!this.canAcquire(urgent)) return Promise.resolve(null);
-    this.#held += 1;
+    this.#count(urgent, 1);
     let held = true;
     const release = (): Promise<void> => {
-      if (held) this.#held -= 1;
+      if (held) this.#count(urgent, -1);
       held = false;
       return Promise.resolve();
     };
     return Promise.resolve({ release });
+  }
+
+  #count(urgent: boolean, by: 1 | -1): void {
+    this.#held += by;
+    if (!urgent) this.#heldByOrdinary += by;
   }
 }

@@ -1,16 +1,19 @@
 import type { JobOutcome } from '../worker/job-handler';
+import type { AuditTrail } from './audit-trail';
 import type { CommitmentOpening } from './commit-reveal';
 import type { Commitments } from './commitments.repository';
 import type { RaffleContract, RaffleView } from './contracts/raffle-contract';
 import type { Endings } from './job-endings';
 import type { HeldJob } from './job-state-manager';
+import { unlessAborted } from './phase-deadline';
 import type { RandomnessGenerator } from './randomness-generator';
-import type { RandomnessJob, StoredRandomness } from './randomness-job.model';
+import type { RandomnessJob, StoredRandomness, StoredRandomnessJob } from './randomness-job.model';
 
 export interface RaffleCheckDeps {
   contract: RaffleContract;
   generator: RandomnessGenerator;
   commitments: Commitments;
+  audit: AuditTrail;
   endings: Endings;
   /** Sequence of the newest closed ledger. */
   latestLedger: (signal: AbortSignal) => Promise<number>;
@@ -19,6 +22,8 @@ export interface RaffleCheckDeps {
 }
 
 type Ending = JobOutcome<RandomnessJob>;
+
+const NOT_DRAWN_RECHECK_MS = 15_000;
 
 /** Whether a raffle still wants what a job has to give; and where it has a seed, whose it is. */
 export class RaffleCheck {
@@ -35,12 +40,15 @@ export class RaffleCheck {
     if (view.status === 'cancelled')
       return endings.over(held, 'RAFFLE_CANCELLED', 'Raffle already cancelled');
     if (view.status === 'finalized') {
-      const ours = await this.ourRandomness(job, view);
+      const ours = await this.ourRandomness(job, view, signal);
       if (ours !== null)
         return endings.confirmed(held, { randomness: ours, txHash: job.txHash, ledger: null });
       return endings.over(held, 'RAFFLE_FINALIZED', 'Raffle already finalized');
     }
-    return this.endingIfTooLate(held, signal);
+    const late = await this.endingIfTooLate(held, signal);
+    if (late !== null || view.status === 'drawing') return late;
+    // Tickets are still for sale: a seed that is sent or simulated now is a seed that is known before the draw.
+    return endings.setAside(held, 'the raffle is not being drawn yet', NOT_DRAWN_RECHECK_MS);
   }
 
   async endingIfTooLate(held: HeldJob, signal: AbortSignal): Promise<Ending | null> {
@@ -53,12 +61,20 @@ export class RaffleCheck {
 
   /** The randomness that the raffle was given, if it is the one this job makes. */
   async ourRandomness(
-    job: RandomnessJob,
+    job: StoredRandomnessJob,
     { deliveredSeed }: Pick<RaffleView, 'deliveredSeed'>,
+    signal: AbortSignal,
   ): Promise<StoredRandomness | null> {
     if (deliveredSeed === null) return null;
-    const candidates = job.randomness === null ? await this.#candidates(job) : [job.randomness];
-    return candidates.find((made) => this.#deps.contract.seedOnChain(made) === deliveredSeed) ?? null;
+    const { contract, audit } = this.#deps;
+    const isThere = (made: StoredRandomness): boolean => contract.seedOnChain(made) === deliveredSeed;
+    if (job.randomness !== null && isThere(job.randomness)) return job.randomness;
+    const candidates = await unlessAborted(this.#candidates(job), signal);
+    const made = candidates.find(isThere);
+    if (made !== undefined) return made;
+    // A job that was read anew long after it ended: the key that made it may be retired, the record of it is kept.
+    const revealed = await audit.revealedOf(job.key);
+    return revealed !== null && isThere(revealed) ? revealed : null;
   }
 
   /** Our opening of the commitment that the raffle holds; null where it holds none of ours. */
@@ -71,10 +87,16 @@ export class RaffleCheck {
     return opening?.commitment === commitment ? { opening, raffleId } : null;
   }
 
-  /** All that this job could have made: the process that made it may have died before it stored it. */
+  /** All that this job could have made, by any key in use: the process that made it may have died before it stored it. */
   async #candidates(job: RandomnessJob): Promise<StoredRandomness[]> {
     const { generator, commitments } = this.#deps;
-    const made = await Promise.all([generator.generate(job, 'VRF'), generator.generate(job, 'PRNG')]);
+    const subjects = generator.activeKeys.map((oracleKey) => ({ ...job, oracleKey }));
+    const made = await Promise.all(
+      subjects.flatMap((subject) => [
+        generator.generate(subject, 'VRF'),
+        generator.generate(subject, 'PRNG'),
+      ]),
+    );
     const opening = job.raffleId === null ? null : await commitments.find(job.contractId, job.raffleId);
     return opening === null || job.raffleId === null
       ? made

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import type { FieldProblem } from '../platform/problem';
 import { rawPublicKey, type Signer } from '../stellar/keys';
 import {
   type CommitmentOpening,
@@ -9,7 +10,12 @@ import {
 } from './commit-reveal';
 import type { OracleKeyring } from './oracle-keyring';
 import type { RandomnessJob, StoredRandomness } from './randomness-job.model';
-import { type MessageVersion, randomnessMessage, type RandomnessSubject } from './randomness-message';
+import {
+  isAmbiguous,
+  type MessageVersion,
+  randomnessMessage,
+  type RandomnessSubject,
+} from './randomness-message';
 import {
   computePrng,
   computeVrf,
@@ -60,6 +66,21 @@ export class RandomnessGenerator {
 
   constructor(options: RandomnessGeneratorOptions) {
     this.#options = options;
+  }
+
+  /** G… of each key that may still sign. */
+  get activeKeys(): string[] {
+    return this.#options.keyring.activePublicKeys;
+  }
+
+  /** What keeps a proof from being made for this request; null when nothing does. */
+  problemOf(subject: { requestId: string; raffleId: number | null }): FieldProblem | null {
+    return isAmbiguous(subject, this.#options.messageVersion)
+      ? {
+          field: 'requestId',
+          problem: 'has just the length with which its message could be a transaction’s hash',
+        }
+      : null;
   }
 
   /** A prize that nobody could tell may be a large one. */
@@ -121,6 +142,7 @@ export class RandomnessGenerator {
       : null;
     const subject = this.#subject(claim.contractId, claim.requestId, claim.raffleId);
     for (const messageVersion of [1, 2] as const) {
+      if (isAmbiguous(subject, messageVersion)) continue;
       const message = randomnessMessage(subject, messageVersion);
       const found = verifyVrf(message, { seed, proof }, publicKey)
         ? 'VRF'

@@ -24,7 +24,10 @@ export const requestSources = ['event', 'api', 'operator'] as const;
 export type RequestSource = (typeof requestSources)[number];
 
 export interface RandomnessJob extends StateRecord {
-  /** Identity of the job, unique; also the queue's idempotency key. */
+  /**
+   * What people call the job: the contract's own id of the request, or `contract:request` where each raffle is a contract.
+   * The queue's `key` (RaffleContract.jobKey) is what makes a request one job.
+   */
   requestId: string;
   /** C… of the raffle's contract. */
   contractId: string;
@@ -59,7 +62,8 @@ export interface RandomnessJob extends StateRecord {
 export type StoredRandomnessJob = RandomnessJob & QueueEnvelope;
 
 export type RandomnessJobInput = Pick<
-  RandomnessJob,
+  StoredRandomnessJob,
+  | 'key'
   | 'requestId'
   | 'contractId'
   | 'contractRequestId'
@@ -72,7 +76,7 @@ export type RandomnessJobInput = Pick<
   | 'oracleKey'
 >;
 
-export function newRandomnessJob(input: RandomnessJobInput, now: Date): RandomnessJob {
+export function newRandomnessJob(input: Omit<RandomnessJobInput, 'key'>, now: Date): RandomnessJob {
   return {
     ...input,
     urgent: isHighPriority(input.priorityLevel),
@@ -93,6 +97,7 @@ export const jobQueuePriority = (job: Pick<RandomnessJob, 'priorityLevel'>): num
 /** Names of the indexes beside the queue's own. */
 export const jobIndex = {
   state: 'randomness_state',
+  request: 'randomness_request',
   raffle: 'randomness_raffle',
   urgent: 'randomness_urgent',
 } as const;
@@ -157,6 +162,8 @@ function makeSchema(doneRetentionMs: number): Schema<StoredRandomnessJob> {
   );
   // Lists and counts by state.
   schema.index({ currentState: 1, _id: 1 }, { name: jobIndex.state });
+  // The job that people mean by a request id.
+  schema.index({ requestId: 1, _id: -1 }, { name: jobIndex.request });
   // The job of a raffle.
   schema.index({ raffleId: 1, _id: -1 }, { name: jobIndex.raffle });
   // Claims of the lanes that are kept free for large raffles: what is ready and urgent, nothing else.

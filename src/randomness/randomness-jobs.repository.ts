@@ -3,7 +3,12 @@ import { ensureIndexes } from '../platform/database/indexes';
 import { nativeCollection } from '../platform/database/native-collection';
 import { queueIndex } from '../queue/envelope-schema';
 import type { JobCounts } from './queue-metrics';
-import { jobIndex, randomnessJobModel, type StoredRandomnessJob } from './randomness-job.model';
+import {
+  jobIndex,
+  type RandomnessJob,
+  randomnessJobModel,
+  type StoredRandomnessJob,
+} from './randomness-job.model';
 import { jobStates, type JobState, type StateRecord } from './randomness-lifecycle';
 
 export interface JobPage {
@@ -30,8 +35,16 @@ export class RandomnessJobs {
     return ensureIndexes(this.model);
   }
 
+  findByKey(key: string): Promise<StoredRandomnessJob | null> {
+    return this.#collection.findOne({ key }, { hint: queueIndex.key });
+  }
+
+  /** The newest job of that request id: a contract that replaced another may have begun to count anew. */
   find(requestId: string): Promise<StoredRandomnessJob | null> {
-    return this.#collection.findOne({ key: requestId }, { hint: queueIndex.key });
+    return this.#collection.findOne(
+      { requestId },
+      { sort: { requestId: 1, _id: -1 }, hint: jobIndex.request },
+    );
   }
 
   /** By request id, or by the id of the document. */
@@ -70,8 +83,20 @@ export class RandomnessJobs {
     return Object.fromEntries(jobStates.map((state, index) => [state, counts[index] ?? 0])) as JobCounts;
   }
 
-  /** Gives a dead job (nobody holds it) its last state. False when it isn't the job that was seen any more. */
-  async settleDead(seen: StoredRandomnessJob, record: StateRecord, at: Date): Promise<boolean> {
+  /** Notes when the contract asked for a job that somebody had asked for by hand. Nothing else writes these fields. */
+  async adopt(
+    _id: Types.ObjectId,
+    request: Pick<RandomnessJob, 'requestedAtLedger'> & { requestedAt: Date },
+  ): Promise<void> {
+    await this.#collection.updateOne({ _id, requestedAtLedger: null }, { $set: request }, { hint: '_id_' });
+  }
+
+  /** Gives a dead job (nobody holds it) its last state, or notes its breach of the SLA. False when it isn't the job that was seen any more. */
+  async settleDead(
+    seen: StoredRandomnessJob,
+    record: Partial<StateRecord> & Pick<RandomnessJob, 'slaBreached'>,
+    at: Date,
+  ): Promise<boolean> {
     const { matchedCount } = await this.#collection.updateOne(
       { _id: seen._id, phase: 'dead', replays: seen.replays, currentState: seen.currentState },
       { $set: { ...record, updatedAt: at } },

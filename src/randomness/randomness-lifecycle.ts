@@ -103,6 +103,26 @@ export function stepsToFailed(from: JobState, error: string, reason = error): Tr
   return from === 'retrying' ? [{ toState: 'generating', reason: 'Next attempt' }, failed] : [failed];
 }
 
+/** From each state, what a job that is delivered still has to pass on its way to `confirmed`. */
+const wayToConfirmed: Readonly<Partial<Record<JobState, readonly JobState[]>>> = {
+  queued: ['generating', 'submitting', 'confirming', 'confirmed'],
+  retrying: ['generating', 'submitting', 'confirming', 'confirmed'],
+  generating: ['submitting', 'confirming', 'confirmed'],
+  submitting: ['confirming', 'confirmed'],
+  confirming: ['confirmed'],
+};
+
+/** @param txHash of the delivery; null where only its effect is known. */
+export function stepsToConfirmed(from: JobState, txHash: string | null): TransitionStep[] {
+  const reason = txHash === null ? 'Our randomness is on chain' : 'Transaction status = SUCCESS';
+  return (wayToConfirmed[from] ?? []).map((toState) => ({ toState, reason }));
+}
+
+export const spentStep = (maxAttempts: number): TransitionStep => ({
+  toState: 'dead-lettered',
+  reason: `Exhausted all ${maxAttempts} attempts`,
+});
+
 /** The record of a job that has just come in. */
 export const firstRecord = (at: Date): StateRecord => ({
   currentState: 'queued',

@@ -24,6 +24,8 @@ export interface RandomnessSubject {
  */
 const TAG_MARK = 0xff;
 const MAX_U32 = 0xffff_ffff;
+/** The oracle's key may be an account's, whose signature over so many bytes is one under a transaction. */
+const HASH_BYTES = 32;
 
 export const taggedBytes = (tag: string, ...parts: Uint8Array[]): Buffer =>
   Buffer.concat([Buffer.from([TAG_MARK]), Buffer.from(`sorolane:${tag}\0`, 'utf8'), ...parts]);
@@ -32,7 +34,12 @@ export function randomnessMessage(subject: RandomnessSubject, version: MessageVe
   const requestId = Buffer.from(subject.requestId, 'utf8');
   if (requestId.length === 0) throw new RangeError('a request id has at least one character');
   const raffle = subject.raffleId === null ? Buffer.alloc(0) : u32(subject.raffleId);
-  if (version === 1) return Buffer.concat([requestId, raffle]);
+  if (version === 1) {
+    const plain = Buffer.concat([requestId, raffle]);
+    if (plain.length === HASH_BYTES)
+      throw new RangeError(`a version 1 message of ${HASH_BYTES} bytes could be a transaction's hash`);
+    return plain;
+  }
   return taggedBytes(
     'randomness:2',
     networkId(subject.networkPassphrase),
@@ -43,6 +50,13 @@ export function randomnessMessage(subject: RandomnessSubject, version: MessageVe
     raffle,
   );
 }
+
+/** Whether a message of this request could be taken for something else that the key signs. */
+export const isAmbiguous = (
+  { requestId, raffleId }: Pick<RandomnessSubject, 'requestId' | 'raffleId'>,
+  version: MessageVersion,
+): boolean =>
+  version === 1 && Buffer.byteLength(requestId, 'utf8') + (raffleId === null ? 0 : 4) === HASH_BYTES;
 
 const networkId = (passphrase: string): Buffer => createHash('sha256').update(passphrase, 'utf8').digest();
 

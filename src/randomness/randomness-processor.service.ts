@@ -1,23 +1,18 @@
 import { isDatabaseUnreachable } from '../platform/database/faults';
-import { BusyError, TransientError, type Failure } from '../platform/errors';
-import type {
-  IntentId,
-  SubmissionOutcome,
-  SubmissionRequest,
-  TransactionHash,
-  TransactionSubmitter,
-} from '../stellar/submission';
+import { BusyError, describeFailure, PermanentError } from '../platform/errors';
+import { NOTHING_PREPARED, type TransactionHash, type TransactionSubmitter } from '../stellar/submission';
 import type { JobContext, JobOutcome } from '../worker/job-handler';
-import { meaningOfRefusal, raffleOverCodes, type RaffleView } from './contracts/raffle-contract';
+import type { RaffleContract, RaffleView } from './contracts/raffle-contract';
+import type { DeliveryOutcomes } from './delivery-outcomes';
+import type { DeliveryRequests } from './delivery-requests';
 import { classifyFailure } from './failure-classification';
-import { Endings, type Delivery, type EndingsDeps } from './job-endings';
-import type { HeldJob } from './job-state-manager';
+import type { Endings } from './job-endings';
+import type { HeldJob, JobStateManager, TransitionResult } from './job-state-manager';
 import { unlessAborted, withinPhaseDeadline } from './phase-deadline';
-import { isHighPriority } from './priority';
 import type { ProcessingSlots } from './processing-slots';
-import { RaffleCheck, type RaffleCheckDeps } from './raffle-check';
-import type { RandomnessSeeker } from './randomness-generator';
-import type { RandomnessJob, StoredRandomness } from './randomness-job.model';
+import type { RaffleCheck } from './raffle-check';
+import type { RandomnessGenerator, RandomnessSeeker } from './randomness-generator';
+import type { RandomnessJob, StoredRandomness, StoredRandomnessJob } from './randomness-job.model';
 import type { TransitionStep } from './randomness-lifecycle';
 
 export interface ProcessorTimeouts {
@@ -26,8 +21,15 @@ export interface ProcessorTimeouts {
   confirmationMs: number;
 }
 
-export interface ProcessorDeps extends Omit<RaffleCheckDeps, 'endings'>, EndingsDeps {
+export interface ProcessorDeps {
+  states: JobStateManager;
   slots: ProcessingSlots;
+  generator: RandomnessGenerator;
+  contract: RaffleContract;
+  check: RaffleCheck;
+  requests: DeliveryRequests;
+  outcomes: DeliveryOutcomes;
+  endings: Endings;
   submitter: TransactionSubmitter;
   timeouts: ProcessorTimeouts;
 }
@@ -58,13 +60,9 @@ const BUSY_RECHECK_MS = 1_000;
  */
 export class RandomnessProcessorService {
   readonly #deps: ProcessorDeps;
-  readonly #endings: Endings;
-  readonly #check: RaffleCheck;
 
   constructor(deps: ProcessorDeps) {
     this.#deps = deps;
-    this.#endings = new Endings(deps);
-    this.#check = new RaffleCheck({ ...deps, endings: this.#endings });
   }
 
   async processRequest(held: HeldJob, context: JobContext): Promise<ProcessingResult> {
@@ -84,22 +82,23 @@ export class RandomnessProcessorService {
   async concludeDelivered(
     held: HeldJob,
     { seed, txHash, ledger }: { seed: string; txHash: TransactionHash; ledger: number },
+    signal: AbortSignal,
   ): Promise<JobOutcome<RandomnessJob>> {
-    const randomness = await this.#check.ourRandomness(held.job, { deliveredSeed: seed });
+    const randomness = await this.#deps.check.ourRandomness(held.job, { deliveredSeed: seed }, signal);
     return randomness === null
-      ? this.#endings.over(held, 'DELIVERED_BY_ANOTHER', 'the raffle was given another seed')
-      : this.#endings.confirmed(held, { randomness, txHash, ledger });
+      ? this.#deps.endings.over(held, 'DELIVERED_BY_ANOTHER', 'the raffle was given another seed')
+      : this.#deps.endings.confirmed(held, { randomness, txHash, ledger });
   }
 
   /** Whether `seed`, as the contract keeps it, is what this job makes. */
-  async isOurs(job: RandomnessJob, seed: string): Promise<boolean> {
-    return (await this.#check.ourRandomness(job, { deliveredSeed: seed })) !== null;
+  async isOurs(job: StoredRandomnessJob, seed: string, signal: AbortSignal): Promise<boolean> {
+    return (await this.#deps.check.ourRandomness(job, { deliveredSeed: seed }, signal)) !== null;
   }
 
   /** A commitment that the raffle holds is opened; it would be worth nothing if we could still choose another seed. */
   async randomnessFor(job: RandomnessSeeker, view: RaffleView): Promise<StoredRandomness> {
     const { generator } = this.#deps;
-    const held = await this.#check.heldOpening(job, view);
+    const held = await this.#deps.check.heldOpening(job, view);
     if (held !== null) return generator.reveal(job, held.opening, held.raffleId);
     return generator.generate(job, generator.methodFor(view.prizeXlm ?? job.prizeXlm));
   }
@@ -122,13 +121,20 @@ export class RandomnessProcessorService {
       // nothing of the job, nor could anything be written of it.
       if (signal.aborted || isDatabaseUnreachable(error)) throw error;
       if (error instanceof BusyError)
-        return this.#endings.setAside(held, error.message, error.retryAfterMs ?? BUSY_RECHECK_MS);
+        return this.#deps.endings.setAside(held, error.message, error.retryAfterMs ?? BUSY_RECHECK_MS);
+      // The submitter has no record of the transaction that the job names: the next try prepares one.
+      if (error instanceof PermanentError && error.code === NOTHING_PREPARED)
+        return this.#deps.endings.failedTry(
+          held,
+          { ...describeFailure(error), retryable: true },
+          { txHash: null },
+        );
       const failure = classifyFailure(error);
       context.logger.warn(
         { err: error, code: failure.code, retryable: failure.retryable },
         'randomness try failed',
       );
-      return this.#endings.failedTry(held, failure);
+      return this.#deps.endings.failedTry(held, failure);
     }
   }
 
@@ -145,13 +151,13 @@ export class RandomnessProcessorService {
         if (raffle.kind === 'end') return raffle;
         if (held.job.randomness !== null) return goOn;
         const randomness = await unlessAborted(this.randomnessFor(held.job, raffle.view), signal);
-        await this.#endings.auditCommitment(held.job, randomness);
+        await this.#deps.endings.auditCommitment(held.job, randomness);
         const written = await this.#deps.states.takeSteps(
           held,
           [{ toState: 'submitting', reason: 'Randomness computed' }],
           { randomness },
         );
-        return written.kind === 'lease_lost' ? leaseLost : goOn;
+        return after(written);
       },
     );
   }
@@ -167,7 +173,7 @@ export class RandomnessProcessorService {
     let view: RaffleView;
     try {
       view = await this.#deps.contract.view(held.job, signal);
-      const over = await this.#check.endingOf(held, view, signal);
+      const over = await this.#deps.check.endingOf(held, view, signal);
       if (over !== null) return { kind: 'end', outcome: over };
     } catch (error) {
       await this.#enterGenerating(held);
@@ -189,146 +195,52 @@ export class RandomnessProcessorService {
     if (held.job.randomness !== null)
       steps.push({ toState: 'submitting', reason: 'Randomness computed before' });
     const written = await this.#deps.states.takeSteps(held, steps);
-    return written.kind === 'lease_lost' ? leaseLost : goOn;
+    return after(written);
   }
 
   #submit(held: HeldJob, parent: AbortSignal): Promise<PhaseResult> {
-    const { timeouts, submitter, states } = this.#deps;
+    const { timeouts, submitter, states, requests, outcomes, check } = this.#deps;
     return withinPhaseDeadline(
       { parent, timeoutMs: timeouts.submissionMs, code: 'SUBMISSION_TIMEOUT' },
       async (signal) => {
         if (held.job.txHash === null) {
-          const late = await this.#check.endingIfTooLate(held, signal);
+          const late = await check.endingIfTooLate(held, signal);
           if (late !== null) return end(late);
-          const request = await this.#submission(held);
+          const request = await requests.of(held.job, held.lease.epoch, signal);
           const prepared = await submitter.prepare(request, signal);
-          if (prepared.kind !== 'prepared') return this.#concluded(held, prepared, signal);
+          if (prepared.kind !== 'prepared') return end(await outcomes.conclude(held, prepared, signal));
           const stored = await states.record(held, { txHash: prepared.hash });
           if (stored.kind === 'lease_lost') return leaseLost;
           const sent = await submitter.send(request, signal);
-          if (sent.kind !== 'sent') return this.#concluded(held, sent, signal);
+          if (sent.kind !== 'sent') return end(await outcomes.conclude(held, sent, signal));
         }
         const moved = await states.transitionState(held, 'confirming', 'Transaction sent');
-        return moved.kind === 'lease_lost' ? leaseLost : goOn;
+        return after(moved);
       },
     );
   }
 
   #confirm(held: HeldJob, parent: AbortSignal): Promise<PhaseResult> {
-    const { timeouts, submitter } = this.#deps;
+    const { timeouts, submitter, requests, outcomes } = this.#deps;
     // The submitter ends by its own timeout, knowing then that it doesn't know. The deadline behind it is for one that hangs.
     return withinPhaseDeadline(
       { parent, timeoutMs: timeouts.confirmationMs * 2, code: 'CONFIRMATION_TIMEOUT' },
       async (signal) => {
-        const request = await this.#submission(held);
+        const request = await requests.of(held.job, held.lease.epoch, signal);
         const outcome = await submitter.confirm(request, { timeoutMs: timeouts.confirmationMs, signal });
-        return this.#concluded(held, outcome, signal);
+        return end(await outcomes.conclude(held, outcome, signal));
       },
     );
   }
-
-  async #concluded(held: HeldJob, outcome: SubmissionOutcome, signal: AbortSignal): Promise<PhaseResult> {
-    const randomness = made(held);
-    switch (outcome.kind) {
-      case 'success':
-        return end(
-          await this.#endings.confirmed(held, { randomness, txHash: outcome.hash, ledger: outcome.ledger }),
-        );
-      case 'already_done':
-        return outcome.evidence.ours
-          ? end(await this.#endings.confirmed(held, evidenceDelivery(held, randomness, outcome.evidence)))
-          : end(await this.#endings.over(held, 'DELIVERED_BY_ANOTHER', outcome.evidence.summary));
-      case 'rejected':
-        return this.#rejected(held, outcome, signal);
-      case 'expired':
-        return end(
-          this.#endings.failedTry(held, retriable('TX_EXPIRED', 'the transaction expired unseen'), {
-            txHash: null,
-          }),
-        );
-      case 'unknown':
-        return end(
-          this.#endings.failedTry(held, retriable('CONFIRMATION_TIMEOUT', 'Confirmation timeout'), {
-            txHash: outcome.hash,
-          }),
-        );
-      case 'superseded':
-        return leaseLost;
-    }
-  }
-
-  async #rejected(
-    held: HeldJob,
-    outcome: Extract<SubmissionOutcome, { kind: 'rejected' }>,
-    signal: AbortSignal,
-  ): Promise<PhaseResult> {
-    const { contract } = this.#deps;
-    switch (meaningOfRefusal(outcome.contractCode)) {
-      case 'over': {
-        const view = await contract.view(held.job, signal);
-        const over = await this.#check.endingOf(held, view, signal);
-        if (over !== null) return end(over);
-        break;
-      }
-      case 'too_early':
-        return end(this.#endings.failedTry(held, retriable(outcome.code, outcome.message), { txHash: null }));
-      case 'permanent':
-        break;
-    }
-    const { code, message, hash } = outcome;
-    const told = hash === undefined ? message : `${message} (transaction ${hash})`;
-    return end(
-      this.#endings.failedTry(
-        held,
-        { code, message: told, kind: 'rejected', retryable: false },
-        { txHash: null },
-      ),
-    );
-  }
-
-  async #submission(held: HeldJob): Promise<SubmissionRequest> {
-    const { contract, generator } = this.#deps;
-    const { job, lease } = held;
-    const randomness = made(held);
-    return {
-      intent: `randomness:${job.requestId}` as IntentId,
-      epoch: lease.epoch,
-      call: await contract.deliveryCall(job, randomness, generator.signerFor(randomness)),
-      feeClass: isHighPriority(job.priorityLevel) ? 'urgent' : 'standard',
-      alreadyDoneCodes: raffleOverCodes,
-      findEvidence: async (signal) => {
-        const view = await contract.view(job, signal);
-        if (view.status === 'cancelled') return { ours: false, summary: 'the raffle was cancelled' };
-        if (view.status !== 'finalized') return null;
-        const ours = view.deliveredSeed === contract.seedOnChain(randomness);
-        return {
-          ours,
-          summary: ours ? 'the raffle holds our seed' : 'the raffle was finalized by another seed',
-        };
-      },
-    };
-  }
 }
 
-function made({ job }: HeldJob): StoredRandomness {
-  if (job.randomness === null) throw new TypeError('a job in submitting has randomness');
-  return job.randomness;
+/** @throws RangeError for a transition that the table forbids: a mistake of our program, which going on would only hide. */
+function after(written: TransitionResult): PhaseResult {
+  if (written.kind === 'illegal') {
+    throw new RangeError(`${written.fromState} → ${written.toState} is not a transition of a randomness job`);
+  }
+  return written.kind === 'lease_lost' ? leaseLost : goOn;
 }
-
-function evidenceDelivery(
-  held: HeldJob,
-  randomness: StoredRandomness,
-  evidence: { transactionHash?: Delivery['txHash'] & string; ledger?: number },
-): Delivery {
-  return {
-    randomness,
-    txHash: evidence.transactionHash ?? held.job.txHash,
-    ledger: evidence.ledger ?? null,
-  };
-}
-
-const retriable = (code: string, message: string): Failure =>
-  classifyFailure(new TransientError(code, message));
 
 function toResult({ job }: HeldJob, outcome: JobOutcome<RandomnessJob>): ProcessingResult {
   const error = outcome.kind === 'postponed' ? outcome.reason : job.lastError;

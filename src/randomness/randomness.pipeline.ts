@@ -15,6 +15,7 @@ import { AuditTrail } from './audit-trail';
 import { Commitments } from './commitments.repository';
 import {
   keyringOf,
+  messageVersionOf,
   queueConfigOf,
   type RandomnessSettings,
   retryPolicyOf,
@@ -25,17 +26,20 @@ import { ProvideRandomnessContract } from './contracts/provide-randomness.contra
 import type { RaffleContract } from './contracts/raffle-contract';
 import { ReceiveRandomnessContract } from './contracts/receive-randomness.contract';
 import { DeadJobs } from './dead-jobs';
+import { DeliveryOutcomes } from './delivery-outcomes';
+import { DeliveryRequests } from './delivery-requests';
 import { randomnessEventHandlers } from './events/randomness-event-handlers';
+import { Endings } from './job-endings';
 import { JobStateManager } from './job-state-manager';
 import { sharedLedger } from './latest-ledger';
 import { MetricsCache } from './metrics-cache';
 import { queueHealthRoutes } from './queue-health.routes';
 import type { QueueMetrics } from './queue-metrics';
+import { RaffleCheck } from './raffle-check';
 import { RandomnessDeadLetters } from './randomness-dead-letters';
 import { RandomnessGenerator } from './randomness-generator';
 import type { RandomnessJob } from './randomness-job.model';
 import { RandomnessJobs } from './randomness-jobs.repository';
-import type { MessageVersion } from './randomness-message';
 import { RandomnessProcessorService } from './randomness-processor.service';
 import { RandomnessQueue } from './randomness-queue';
 import { randomnessHandler } from './randomness.handler';
@@ -95,7 +99,6 @@ export interface RandomnessPipeline {
 
 const PIPELINE = 'randomness';
 const METRICS_FRESH_MS = 1_000;
-const METRICS_STALE_MS = 15_000;
 
 /** The whole pipeline, from the parts of the floors below. Null without a raffle contract: then it is off. */
 export function createRandomnessPipeline(deps: RandomnessPipelineDeps): RandomnessPipeline | null {
@@ -111,7 +114,7 @@ export function createRandomnessPipeline(deps: RandomnessPipelineDeps): Randomne
   const retryPolicy = retryPolicyOf(settings);
 
   const jobs = new RandomnessJobs(connection, settings.QUEUE_JOB_RETENTION_MS);
-  const { slots, globalSlots } = slotsOf(settings, { connection, workerId, logger });
+  const { slots, globalSlots } = slotsOf(settings, { connection, workerId, clock, logger });
   const queue = new RandomnessQueue(
     { model: jobs.model, leaseMs: settings.QUEUE_LEASE_MS, maxAttempts: settings.QUEUE_MAX_RETRIES, clock },
     slots,
@@ -119,7 +122,6 @@ export function createRandomnessPipeline(deps: RandomnessPipelineDeps): Randomne
   const metricsCache = new MetricsCache({
     count: () => jobs.countByState(),
     freshMs: METRICS_FRESH_MS,
-    staleMs: METRICS_STALE_MS,
     clock,
     logger,
   });
@@ -139,7 +141,7 @@ export function createRandomnessPipeline(deps: RandomnessPipelineDeps): Randomne
   const generator = new RandomnessGenerator({
     keyring,
     networkPassphrase: settings.STELLAR_NETWORK_PASSPHRASE,
-    messageVersion: Number(settings.ORACLE_MESSAGE_VERSION) as MessageVersion,
+    messageVersion: messageVersionOf(settings),
     vrfThresholdXlm: settings.VRF_THRESHOLD_XLM,
   });
   const contract =
@@ -147,24 +149,33 @@ export function createRandomnessPipeline(deps: RandomnessPipelineDeps): Randomne
       ? new ReceiveRandomnessContract(reader)
       : new ProvideRandomnessContract(reader);
   const commitments = new Commitments(connection);
+  const highPrioritySlaMs = settings.ORACLE_HIGH_PRIORITY_SLA_MS;
+  const endings = new Endings({ states, audit, highPrioritySlaMs, clock, logger, metrics });
+  const check = new RaffleCheck({
+    contract,
+    generator,
+    commitments,
+    audit,
+    endings,
+    latestLedger,
+    requestTimeoutLedgers: settings.ORACLE_REQUEST_TIMEOUT_LEDGERS,
+  });
+  const requests = new DeliveryRequests({ contract, generator });
   const processor = new RandomnessProcessorService({
     states,
     slots,
     generator,
     contract,
-    commitments,
+    check,
+    requests,
+    outcomes: new DeliveryOutcomes({ contract, generator, endings, check }),
+    endings,
     submitter,
-    audit,
-    latestLedger,
     timeouts: {
       generationMs: settings.QUEUE_GENERATION_TIMEOUT_MS,
       submissionMs: settings.QUEUE_SUBMISSION_TIMEOUT_MS,
       confirmationMs: settings.QUEUE_CONFIRMATION_TIMEOUT_MS,
     },
-    requestTimeoutLedgers: settings.ORACLE_REQUEST_TIMEOUT_LEDGERS,
-    highPrioritySlaMs: settings.ORACLE_HIGH_PRIORITY_SLA_MS,
-    clock,
-    metrics,
   });
   const handler = randomnessHandler(processor);
   const service = new RandomnessService({
@@ -179,12 +190,23 @@ export function createRandomnessPipeline(deps: RandomnessPipelineDeps): Randomne
     wake: deps.onRequest ?? (() => undefined),
     clock,
   });
-  const deadJobs = new DeadJobs({ jobs, audit, clock, logger, metrics });
+  const deadJobs = new DeadJobs({
+    jobs,
+    requests,
+    submitter,
+    endings,
+    audit,
+    highPrioritySlaMs,
+    clock,
+    logger,
+    metrics,
+  });
   const projector = new RandomnessDeadLetters({
     pipeline: PIPELINE,
     queue,
     records: deadLetters,
     describe: (job) => deadJobs.describe(job),
+    findFinished: (job) => deadJobs.findFinished(job),
     onDead: (job) => deadJobs.onDead(job),
     logger,
   });
@@ -211,7 +233,7 @@ export function createRandomnessPipeline(deps: RandomnessPipelineDeps): Randomne
     projector,
     rescue: new RescueService({
       jobs,
-      states,
+      endings,
       service,
       deadLetters: projector,
       runner,

@@ -1,5 +1,5 @@
 import type { Clock } from '../platform/clock';
-import { HttpProblem, notFound } from '../platform/problem';
+import { type FieldProblem, HttpProblem, notFound } from '../platform/problem';
 import type { Commitments } from './commitments.repository';
 import type { RaffleContract } from './contracts/raffle-contract';
 import type { JobStateManager } from './job-state-manager';
@@ -60,22 +60,31 @@ export class RandomnessService {
     return { requestId: job.requestId, state: job.currentState, alreadyThere: kind === 'already_there' };
   }
 
-  /** @throws HttpProblem 400 for a request that the contract's interface has no use for. */
+  /**
+   * @throws HttpProblem 400 for a request that the contract's interface has no use for; 409 for one by hand whose id another
+   * request has. One that the chain itself tells of is taken in all the same.
+   */
   async ensureJob(
     submission: Submission,
   ): Promise<{ kind: 'enqueued' | 'already_there'; job: StoredRandomnessJob }> {
-    const { states, contract, thresholds, oracleKey, clock, wake } = this.#deps;
+    const { states, contract, generator, thresholds, oracleKey, clock, wake } = this.#deps;
     const { requestId, raffleId, prizeXlm, priority, source } = submission;
     const contractId = submission.contractId ?? this.#deps.contractId;
-    const problem = contract.problemOf({ contractId, contractRequestId: requestId, raffleId });
+    const raffleJob = { contractId, contractRequestId: requestId, raffleId };
+    const problem =
+      contract.problemOf(raffleJob) ??
+      generator.problemOf({ requestId, raffleId }) ??
+      this.#foreignContract(contractId);
     if (problem !== null) {
       throw new HttpProblem(400, 'VALIDATION_FAILED', `${problem.field}: ${problem.problem}`, [problem]);
     }
+    const key = contract.jobKey(raffleJob);
+    const identity = this.identityOf(contractId, requestId);
+    if (source !== 'event') await this.#assertFree(identity, key);
     const result = await states.initializeJob({
-      requestId: this.identityOf(contractId, requestId),
-      contractId,
-      contractRequestId: requestId,
-      raffleId,
+      key,
+      requestId: identity,
+      ...raffleJob,
       source,
       prizeXlm: prizeXlm ?? null,
       priorityLevel: priorityOf({ prizeXlm, flag: priority }, thresholds),
@@ -85,6 +94,21 @@ export class RandomnessService {
     });
     if (result.kind === 'enqueued') wake();
     return result;
+  }
+
+  /** The job that an event of `contractId` is about. */
+  findOf({
+    contractId,
+    requestId,
+    raffleId,
+  }: Pick<Submission, 'requestId' | 'raffleId'> & {
+    contractId: string;
+  }): Promise<StoredRandomnessJob | null> {
+    const { contract, jobs } = this.#deps;
+    const raffleJob = { contractId, contractRequestId: requestId, raffleId };
+    return contract.problemOf(raffleJob) === null
+      ? jobs.findByKey(contract.jobKey(raffleJob))
+      : jobs.find(this.identityOf(contractId, requestId));
   }
 
   /** Requests of one contract are told apart by their id; those of many by both. */
@@ -127,6 +151,25 @@ export class RandomnessService {
       ...(query.publicKey === undefined ? {} : { publicKey: query.publicKey }),
     });
   }
+  /** A seed for a like-numbered raffle of another contract would be this one's seed, told before its draw. */
+  #foreignContract(contractId: string): FieldProblem | null {
+    const { contract, contractId: configured } = this.#deps;
+    return contract.interfaceName === 'receive_randomness' && contractId !== configured
+      ? { field: 'contractId', problem: `expected the configured one, ${configured}` }
+      : null;
+  }
+
+  async #assertFree(identity: string, key: string): Promise<void> {
+    const taken = await this.#deps.jobs.find(identity);
+    if (taken === null || taken.key === key) return;
+    const { contractId, raffleId } = taken;
+    throw new HttpProblem(
+      409,
+      'REQUEST_ID_TAKEN',
+      `request ${identity} is there already, for raffle ${String(raffleId)} of ${contractId}`,
+    );
+  }
+
   async #committed(contractId: string, raffleId: number | null): Promise<string | undefined> {
     if (raffleId === null) return undefined;
     return (await this.#deps.commitments.find(contractId, raffleId))?.commitment;

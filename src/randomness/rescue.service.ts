@@ -7,7 +7,7 @@ import type { SoloRunner } from '../worker/solo-runner';
 import type { AuditData, AuditEvent } from './audit-chain';
 import type { AuditTrail } from './audit-trail';
 import type { RaffleContract, RaffleJob, RaffleView } from './contracts/raffle-contract';
-import type { JobStateManager } from './job-state-manager';
+import type { Endings } from './job-endings';
 import type { RandomnessDeadLetters } from './randomness-dead-letters';
 import type { RandomnessGenerator, RandomnessSeeker } from './randomness-generator';
 import type { RandomnessProcessorService } from './randomness-processor.service';
@@ -54,7 +54,6 @@ export interface RescuePreview {
 
 export interface RescueServiceDeps {
   jobs: RandomnessJobs;
-  states: JobStateManager;
   service: RandomnessService;
   deadLetters: RandomnessDeadLetters;
   runner: SoloRunner<RandomnessJob>;
@@ -62,6 +61,7 @@ export interface RescueServiceDeps {
   contract: RaffleContract;
   contractId: string;
   feeEstimator: FeeEstimator;
+  endings: Endings;
   processor: Pick<RandomnessProcessorService, 'randomnessFor'>;
   audit: AuditTrail;
   latestLedger: (signal: AbortSignal) => Promise<number>;
@@ -198,8 +198,8 @@ export class RescueService {
   }
 
   /**
-   * Gives up a job that waits. One that a worker holds is left to it, and one whose transaction may still land has to learn
-   * how that ended: it would be called failed over a raffle that was served.
+   * Gives up a job that waits. One that a worker holds is left to it. Of one whose transaction may still land, the
+   * post-mortem waits for how that ends.
    */
   forceFail(id: string, { operator, reason }: Operator): Promise<RescueResult> {
     return this.#logged('rescue_force_fail', id, { operator, reason }, async (job) => {
@@ -208,25 +208,25 @@ export class RescueService {
         return { kind: 'refused', message: `the job is ${job.currentState} already` };
       }
       const message = `given up by ${operator}: ${reason}`;
-      const seen: { txHash: string | null } = { txHash: null };
-      const run = await this.#deps.runner.run(job._id.toHexString(), (claimed) => {
-        seen.txHash = claimed.job.txHash;
-        return Promise.resolve(
-          seen.txHash === null
-            ? this.#deps.states.giveUp({ lease: claimed.lease, job: claimed.job }, 'FORCE_FAILED', message)
-            : { kind: 'postponed', delayMs: 0, reason: 'its transaction may still land' },
-        );
-      });
+      const run = await this.#deps.runner.run(job._id.toHexString(), (claimed) =>
+        Promise.resolve(
+          this.#deps.endings.giveUp({ lease: claimed.lease, job: claimed.job }, 'FORCE_FAILED', message),
+        ),
+      );
       if (run.kind === 'not_available') return this.#notAvailable(job.requestId);
-      if (run.ending === 'dead_lettered') {
-        return { kind: 'done', message: 'the job has failed', details: { state: 'failed' } };
+      if (run.ending !== 'dead_lettered') {
+        return {
+          kind: 'refused',
+          message: 'the lease was lost while the job was being given up: look again',
+        };
       }
+      const state = (await this.find(job.requestId))?.currentState ?? 'failed';
       return {
-        kind: 'refused',
-        message:
-          seen.txHash === null
-            ? 'the lease was lost while the job was being given up: look again'
-            : `its transaction ${seen.txHash} may still land; a worker, or force-submit, finds out how it ended`,
+        kind: 'done',
+        message: !randomnessLifecycle.isTerminal(state)
+          ? `the job is given up; its transaction ${String(job.txHash)} may still land: then it ends as confirmed, else as failed`
+          : `the job is ${state}`,
+        details: { state },
       };
     });
   }

@@ -26,6 +26,7 @@ export function startUpkeep(deps: UpkeepDeps): () => Promise<void> {
     clearInterval(keyCheck);
     stopping.abort();
     deps.globalSlots?.close();
+    deps.metricsCache.close();
     await checks;
   };
 }

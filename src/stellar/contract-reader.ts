@@ -27,8 +27,8 @@ export interface SimulatedCall {
 export class Simulator implements ContractReader {
   constructor(private readonly options: SimulatorOptions) {}
 
-  async read(call: ContractCall, signal: AbortSignal): Promise<ContractValue> {
-    return decodeContractValue((await this.simulate(call, signal)).returnValueXdr);
+  async read(call: ContractCall, signal: AbortSignal, minLedger = 0): Promise<ContractValue> {
+    return decodeContractValue((await this.simulate(call, signal, minLedger)).returnValueXdr);
   }
 
   /** @throws RejectedError CONTRACT_REJECTED (with `details.contractCode`) or SIMULATION_REJECTED; TransientError. */

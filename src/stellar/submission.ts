@@ -25,12 +25,17 @@ export interface SubmissionRequest {
   /** The claim's epoch: a holder with an older one is refused, so that a zombie can't sign a second transaction. */
   epoch: number;
   call: ContractCall;
+  /** Ledger that a node must have before its word about the call counts; what the call rests on happened in it. */
+  minLedger?: number;
   feeClass: FeeClass;
   /** Contract error codes that mean "already done"; they count only when `findEvidence` agrees. */
   alreadyDoneCodes: readonly number[];
   /** Asks the chain whether the effect is there. Called before each (re)build, and on an "already done" code. */
   findEvidence(signal: AbortSignal): Promise<Evidence | null>;
 }
+
+/** Code of the PermanentError with which `send` and `confirm` answer for an intent that nothing is stored of. */
+export const NOTHING_PREPARED = 'NOTHING_PREPARED';
 
 /** Final, but for `unknown`, after which the same intent has to be confirmed again later. */
 export type SubmissionOutcome =
@@ -44,7 +49,7 @@ export type SubmissionOutcome =
   | { kind: 'already_done'; evidence: Evidence }
   /** The network or the contract refused for good. `contractCode` where the contract gave one. */
   | { kind: 'rejected'; code: string; message: string; contractCode?: number; hash?: TransactionHash }
-  /** Provably never to land; the next `prepare` builds a new one. */
+  /** Never to land any more, and its effect is not on chain; the next `prepare` builds a new one. */
   | { kind: 'expired'; hash: TransactionHash }
   | { kind: 'unknown'; hash: TransactionHash }
   /** A later epoch works on this intent. */
@@ -74,9 +79,10 @@ export interface TransactionSubmitter {
 /** Reads contract state by simulation; sends nothing. */
 export interface ContractReader {
   /**
+   * @param minLedger a node behind it isn't asked, or is asked again later
    * @throws RejectedError with `details.contractCode` when the contract refuses, TransientError when the network can't be asked.
    */
-  read(call: ContractCall, signal: AbortSignal): Promise<ContractValue>;
+  read(call: ContractCall, signal: AbortSignal, minLedger?: number): Promise<ContractValue>;
 }
 
 /** What a call would cost now, beside what a fee bump may add. */

@@ -152,7 +152,9 @@ export class Attempt<Payload extends object> {
   /** An outcome that the database refuses (a patch it can't store) is itself a failed attempt. */
   async #settleOr(outcome: JobOutcome<Payload>): Promise<Ending> {
     try {
-      return await this.#settle(outcome);
+      const ending = await this.#settle(outcome);
+      if (ending.kind !== 'lease_lost' && 'onStored' in outcome) outcome.onStored?.();
+      return ending;
     } catch (error) {
       this.#logger.error({ err: error, outcome: outcome.kind }, 'the outcome could not be stored');
       return this.#settle({ kind: 'retry', failure: describeFailure(error) });

@@ -9,15 +9,22 @@ export interface JobContext {
   logger: Logger;
 }
 
+/** What goes with the end of a try. */
+export interface Afterwards<Payload> {
+  patch?: PayloadPatch<Payload>;
+  /** Called once the end is stored, and never where the lease was lost: for what may be told only if it is so. */
+  onStored?: () => void;
+}
+
 /** How a try ended. The lane, not the handler, writes it to the queue. */
 export type JobOutcome<Payload> =
-  | { kind: 'completed'; patch?: PayloadPatch<Payload>; ledger?: number }
+  | ({ kind: 'completed'; ledger?: number } & Afterwards<Payload>)
   /** Another try after back-off; a dead letter when the attempts are spent. */
-  | { kind: 'retry'; failure: Failure; patch?: PayloadPatch<Payload> }
+  | ({ kind: 'retry'; failure: Failure } & Afterwards<Payload>)
   /** Can never succeed: a dead letter now. */
-  | { kind: 'dead'; failure: Failure; patch?: PayloadPatch<Payload> }
+  | ({ kind: 'dead'; failure: Failure } & Afterwards<Payload>)
   /** The job could do nothing about it (no free slot, not decided on chain yet): back in `delayMs`, at no cost of an attempt. */
-  | { kind: 'postponed'; delayMs: number; reason: string; patch?: PayloadPatch<Payload> }
+  | ({ kind: 'postponed'; delayMs: number; reason: string } & Afterwards<Payload>)
   /** Some fenced write found the lease gone. Someone else owns the job now. */
   | { kind: 'lease_lost' };
 

@@ -101,8 +101,8 @@ describe('a request', () => {
   it('of a later version, or for another oracle, is left alone', async () => {
     await deliver(intake, requested(5, 14, { version: contractValue.u32(2) }));
     await deliver(intake, requested(6, 15, { oracle: contractValue.address(`G${'B'.repeat(55)}`) }));
-    expect(await world.pipeline.queue.findByKey('5')).toBeNull();
-    expect(await world.pipeline.queue.findByKey('6')).toBeNull();
+    expect(await world.pipeline.rescue.find('5')).toBeNull();
+    expect(await world.pipeline.rescue.find('6')).toBeNull();
   });
 
   it('that is malformed is refused for good', async () => {

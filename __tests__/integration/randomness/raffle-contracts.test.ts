@@ -266,8 +266,8 @@ describe('provide_randomness', () => {
     });
     worker.pool.wake();
     await until('a try that came too early', async () => {
-      const job = await worker.pipeline.queue.findByKey(id);
-      return job?.errors.at(-1)?.code === 'CONTRACT_REJECTED';
+      const job = await worker.pipeline.rescue.find(id);
+      return job?.transitions.at(-1)?.reason?.includes('contract error 64') === true && job.attempts === 0;
     });
     network.simnet.closeLedgers(5000);
     const [job] = await untilAll(worker.pipeline, [id], 'confirmed');

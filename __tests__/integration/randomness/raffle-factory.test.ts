@@ -36,7 +36,7 @@ afterAll(async () => {
 });
 
 it('raffles that the factory makes are served until they are over, beside the configured one', async () => {
-  const { eventHandlers, service, queue } = world.pipeline;
+  const { eventHandlers, service, rescue } = world.pipeline;
   const chain = new ScriptedChain(
     [
       eventOf(110, FACTORY, 'raffle_created', { raffle_id: contractValue.address(INSTANCE) }),
@@ -60,7 +60,7 @@ it('raffles that the factory makes are served until they are over, beside the co
   });
   propagator.start();
   const isQueued = async (contractId: string, requestId: string): Promise<boolean> =>
-    (await queue.findByKey(service.identityOf(contractId, requestId))) !== null;
+    (await rescue.find(service.identityOf(contractId, requestId))) !== null;
   await until(() => isQueued(INSTANCE, '7'), 'the request of the new raffle');
   await until(() => isQueued(fakeContractId, '8'), 'the request of the configured one');
   await until(() => propagator.getQueueStats().pending === 0, 'all to be handled');

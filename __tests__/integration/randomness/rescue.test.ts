@@ -160,20 +160,37 @@ describe('force-fail', () => {
 });
 
 describe('a job whose transaction may still land', () => {
-  it('is not given up: the raffle may be served yet', async () => {
+  it('ends, given up, as the transaction does', async () => {
     world.chain.drawing(950);
     await world.submit('in-flight', 950);
     world.chain.scripts.confirm.push(new TransientError('RPC_UNAVAILABLE', 'down'));
     await world.tryOnce('in-flight');
     const { txHash } = await world.job('in-flight');
-    expect(await world.pipeline.rescue.forceFail('in-flight', operator)).toEqual({
-      kind: 'refused',
-      message: expect.stringContaining(txHash!) as string,
+    world.chain.scripts.confirm.push({ kind: 'unknown', hash: txHash! });
+    expect(await world.pipeline.rescue.forceFail('in-flight', operator)).toMatchObject({
+      kind: 'done',
+      message: expect.stringContaining(`its transaction ${txHash} may still land`) as string,
     });
-    expect(await world.job('in-flight')).toMatchObject({ currentState: 'retrying', attempts: 1 });
-    expect(
-      await world.pipeline.rescue.forceSubmit({ requestId: 'in-flight', raffleId: 950 }, operator),
-    ).toMatchObject({ kind: 'done', details: { txHash } });
+    // Nobody knows yet: neither a dead letter nor a failed job is told of.
+    expect(await world.job('in-flight')).toMatchObject({ currentState: 'retrying', phase: 'dead' });
+    await world.pipeline.projector.projectPending();
+    expect(await world.job('in-flight')).toMatchObject({ currentState: 'confirmed', phase: 'done', txHash });
+    const { rows } = await world.pipeline.audit.page({ requestId: 'in-flight', limit: 10 });
+    expect(rows.map(({ event }) => event)).not.toContain('abandoned');
+  });
+
+  it('fails, given up, once the transaction has expired', async () => {
+    world.chain.drawing(951);
+    await world.submit('never-lands', 951);
+    world.chain.scripts.confirm.push(new TransientError('RPC_UNAVAILABLE', 'down'));
+    await world.tryOnce('never-lands');
+    const { txHash } = await world.job('never-lands');
+    world.chain.scripts.confirm.push({ kind: 'expired', hash: txHash! });
+    expect(await world.pipeline.rescue.forceFail('never-lands', operator)).toMatchObject({
+      kind: 'done',
+      details: { state: 'failed' },
+    });
+    expect(await world.job('never-lands')).toMatchObject({ currentState: 'failed', phase: 'dead' });
   });
 });
 

@@ -108,7 +108,7 @@ describe('requests', () => {
       expect(JSON.stringify([answer, audit])).not.toContain(seed);
       return world.chain.prepare(
         {
-          ...submissionOf('req-123'),
+          ...submissionOf((await world.job('req-123')).key),
           call: { contractId: 'C', functionName: 'f', args: callArgs(456, seed) },
         },
         new AbortController().signal,
@@ -286,9 +286,9 @@ it('is off without a raffle contract', () => {
   ).toBeNull();
 });
 
-const submissionOf = (requestId: string) =>
+const submissionOf = (jobKey: string) =>
   ({
-    intent: `randomness:${requestId}`,
+    intent: `randomness:${jobKey}`,
     epoch: 1,
     feeClass: 'standard',
     alreadyDoneCodes: [],

@@ -1,3 +1,4 @@
+import { systemClock } from '../../../src/platform/clock';
 import { makeWorkerId } from '../../../src/platform/ids';
 import { silentLogger } from '../../../src/platform/logger';
 import { onlyJob } from '../../../src/queue/mongo-worker-queue';
@@ -34,7 +35,7 @@ describe('the job state manager', () => {
       Array.from({ length: 50 }, (_, index) =>
         (index % 2 === 0 ? world.pipeline : other).service.submit({
           requestId: 'once',
-          raffleId: index,
+          raffleId: 1,
           source: 'api',
         }),
       ),
@@ -209,6 +210,7 @@ describe('slots of all processes', () => {
       limit: { max, reservedForUrgent },
       workerId: makeWorkerId(),
       leaseMs,
+      clock: systemClock,
       logger: silentLogger(),
     });
     await slots.ensureSlots();

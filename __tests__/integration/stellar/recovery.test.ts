@@ -83,7 +83,7 @@ describe('submissions that nobody follows any more', () => {
     await submissions.open(intent, 1);
     await submissions.beginBuilding(intent, 1, token);
     await channels.register([account]);
-    const leased = await channels.lease(account, { intent, token });
+    const leased = await channels.lease(account, { intent, token }, false);
 
     const next = await fixture.withLedgers(() => submit(layer, request(layer)));
 
@@ -109,7 +109,7 @@ describe('submissions that nobody follows any more', () => {
     const account = layer.oracle.publicKey;
     const done = request(layer);
     await fixture.withLedgers(() => submit(layer, done));
-    await channels.lease(account, { intent: done.intent, token: 'token of a settled attempt' });
+    await channels.lease(account, { intent: done.intent, token: 'token of a settled attempt' }, false);
 
     expect(await layer.recovery.sweep(signal)).toMatchObject({ freed: 1 });
     expect(await holderOf(account)).toBeNull();

@@ -115,6 +115,7 @@ function houseEnvironment(
     QUEUE_GENERATION_TIMEOUT_MS: String(confirmationMs),
     QUEUE_SUBMISSION_TIMEOUT_MS: String(confirmationMs),
     QUEUE_CONFIRMATION_TIMEOUT_MS: String(confirmationMs),
+    STELLAR_CHANNEL_WAIT_MS: String(confirmationMs / 2),
     QUEUE_LEASE_MS: String(confirmationMs + 2_000),
     ...spikeEnvironment(simnet),
     // The events come right after the start; a reader that begins at the newest ledger could begin behind them.

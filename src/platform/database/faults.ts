@@ -21,6 +21,9 @@ const NOT_SERVING: unknown[] = [
 
 /** True when the database could not be reached or was changing its primary: the same call may succeed later as it is. */
 export function isDatabaseUnreachable(error: unknown): boolean {
+  // A write of many documents wraps what ended it.
+  if (error instanceof mongo.MongoBulkWriteError && error.cause !== undefined && error.cause !== error)
+    return isDatabaseUnreachable(error.cause);
   return (
     error instanceof mongo.MongoNetworkError ||
     error instanceof mongo.MongoServerSelectionError ||

@@ -29,9 +29,7 @@ export const randomnessSettings = {
     'The key before the last rotation; proves jobs that were queued under it while ORACLE_KEY_GRACE_MS lasts.',
     { secret: true },
   ),
-  ORACLE_KEY_ROTATED_AT: variable.optionalPattern(
-    /^\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}(:\d{2}(\.\d+)?)?Z)?$/,
-    'an ISO 8601 date or UTC time',
+  ORACLE_KEY_ROTATED_AT: variable.optionalTime(
     'When ORACLE_SECRET_KEY took over from ORACLE_PREVIOUS_SECRET_KEY.',
   ),
   ORACLE_KEY_GRACE_MS: variable.ageMs(
@@ -41,18 +39,16 @@ export const randomnessSettings = {
       min: 0,
     },
   ),
-  ORACLE_KEY_CREATED_AT: variable.optionalPattern(
-    /^\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}(:\d{2}(\.\d+)?)?Z)?$/,
-    'an ISO 8601 date or UTC time',
+  ORACLE_KEY_CREATED_AT: variable.optionalTime(
     'When the current key was made, for the warning about its age.',
   ),
   ORACLE_KEY_MAX_AGE_DAYS: variable.count(90, 'Age in days from which the current key is warned about.', {
     min: 1,
   }),
   ORACLE_MESSAGE_VERSION: variable.choice(
-    ['1', '2'],
-    '1',
-    'What a proof signs: 1 the plain request and raffle ids, as contracts in the field expect; 2 bound to network and contract as well.',
+    ['auto', '1', '2'],
+    'auto',
+    'What a proof signs: 1 the plain request and raffle ids, as receive_randomness contracts expect; 2 bound to network and contract as well. auto: 1 for receive_randomness, 2 for provide_randomness.',
   ),
   VRF_THRESHOLD_XLM: variable.decimal(500, 'Prize in XLM from which randomness is a VRF; below it a PRNG.'),
   COMMIT_REVEAL_THRESHOLD_XLM: variable.decimal(
@@ -121,9 +117,18 @@ export const randomnessSettings = {
   ),
 } as const;
 
-type Checked = Readonly<z.infer<z.ZodObject<typeof randomnessSettings>>>;
+type Checked = Readonly<z.infer<z.ZodObject<typeof randomnessSettings>>> & {
+  readonly STELLAR_CHANNEL_WAIT_MS: number;
+};
 
 export const randomnessChecks = [
+  {
+    variables: ['STELLAR_CHANNEL_WAIT_MS', 'QUEUE_SUBMISSION_TIMEOUT_MS'],
+    problem: (config: Checked): string | null =>
+      config.STELLAR_CHANNEL_WAIT_MS < config.QUEUE_SUBMISSION_TIMEOUT_MS
+        ? null
+        : 'expected less than QUEUE_SUBMISSION_TIMEOUT_MS: a delivery that only waited would count as one that failed',
+  },
   {
     variables: ['ORACLE_KEY_ROTATED_AT', 'ORACLE_PREVIOUS_SECRET_KEY'],
     problem: (config: Checked): string | null =>

@@ -71,8 +71,8 @@ export const stellarSettings = {
     'How long one try waits for a transaction before it leaves it to the next. Must exceed STELLAR_TX_VALIDITY_MS.',
   ),
   STELLAR_CHANNEL_WAIT_MS: variable.durationMs(
-    60_000,
-    'How long a transaction waits for a free source account.',
+    30_000,
+    'How long a transaction waits for a free source account before its job goes back to the queue, at no cost. Less than QUEUE_SUBMISSION_TIMEOUT_MS.',
   ),
   STELLAR_RECOVERY_INTERVAL_MS: variable.durationMs(
     30_000,

@@ -4,6 +4,8 @@ type Bounds = { min?: number; max?: number };
 
 const integer = (text: string): number => (/^-?\d+$/.test(text.trim()) ? Number(text) : Number.NaN);
 
+const isoTime = /^\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}(:\d{2}(\.\d+)?)?Z)?$/;
+
 const whole = (
   fallback: number,
   about: string,
@@ -80,6 +82,15 @@ export const variable = {
       .regex(form, { error: `expected ${expected}` })
       .optional()
       .meta({ about, ...options }),
+  /** ISO 8601, of a day that there is. */
+  optionalTime: (about: string) =>
+    z
+      .string()
+      .refine((text) => isoTime.test(text) && !Number.isNaN(Date.parse(text)), {
+        error: 'expected an ISO 8601 date or UTC time, like 2026-11-30 or 2026-11-30T12:00:00Z',
+      })
+      .optional()
+      .meta({ about }),
   list: (
     about: string,
     options: { secret?: boolean; item?: RegExp; expected?: string; fallback?: readonly string[] } = {},

@@ -43,14 +43,23 @@ export class ProvideRandomnessContract implements RaffleContract {
 
   constructor(private readonly reader: ContractReader) {}
 
+  jobKey({ contractId, contractRequestId }: RaffleJob): string {
+    return `${contractId}:${contractRequestId}`;
+  }
+
   problemOf({ contractRequestId }: RaffleJob): FieldProblem | null {
     return parseRequestId(contractRequestId) === null
       ? { field: 'requestId', problem: 'expected a u64: this contract counts its requests' }
       : null;
   }
 
-  async view({ contractId }: RaffleJob, signal: AbortSignal): Promise<RaffleView> {
-    const answer = await this.reader.read({ contractId, functionName: 'get_raffle', args: [] }, signal);
+  async view({ contractId, requestedAtLedger }: RaffleJob, signal: AbortSignal): Promise<RaffleView> {
+    const minLedger = requestedAtLedger ?? undefined;
+    const answer = await this.reader.read(
+      { contractId, functionName: 'get_raffle', args: [] },
+      signal,
+      minLedger,
+    );
     const fields = structFields(answer, 'get_raffle');
     const status = readStatus(fields);
     const prize = wholeNumber(fields.get('prize_amount'));

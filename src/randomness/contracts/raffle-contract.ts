@@ -24,7 +24,9 @@ export type RefusalMeaning =
   /** It never will. */
   | 'permanent';
 
-export type RaffleJob = Pick<RandomnessJob, 'contractId' | 'contractRequestId' | 'raffleId'>;
+export type RaffleJob = Pick<RandomnessJob, 'contractId' | 'contractRequestId' | 'raffleId'> &
+  /** A node that is behind the request knows nothing of it yet, and isn't believed. */
+  Partial<Pick<RandomnessJob, 'requestedAtLedger'>>;
 
 /** RandomnessAlreadyRequested, NoRandomnessRequest, InvalidStatus, DrawingAlreadyComplete: the raffle itself tells which. */
 export const raffleOverCodes = [7, 8, 23, 61] as const;
@@ -41,6 +43,11 @@ export type InterfaceCheck = { kind: 'present' } | { kind: 'absent'; problem: st
 /** One contract interface to deliver randomness through. */
 export interface RaffleContract {
   readonly interfaceName: 'receive_randomness' | 'provide_randomness';
+  /**
+   * Names the job of a request for good: two requests that differ in anything that is signed or delivered are two jobs,
+   * and a contract that replaces another starts anew.
+   */
+  jobKey(job: RaffleJob): string;
   /** What is wrong with a request for this interface; null when nothing is. */
   problemOf(job: RaffleJob): FieldProblem | null;
   /** @throws TransientError when the network can't be asked, PermanentError for an answer that makes no sense. */

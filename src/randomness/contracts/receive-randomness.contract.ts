@@ -22,6 +22,10 @@ export class ReceiveRandomnessContract implements RaffleContract {
 
   constructor(private readonly reader: ContractReader) {}
 
+  jobKey({ contractId, raffleId, contractRequestId }: RaffleJob): string {
+    return `${contractId}:${String(raffleId)}:${contractRequestId}`;
+  }
+
   problemOf({ raffleId }: RaffleJob): FieldProblem | null {
     return raffleId === null
       ? { field: 'raffleId', problem: 'is needed: this contract numbers its raffles' }
@@ -32,6 +36,7 @@ export class ReceiveRandomnessContract implements RaffleContract {
     const answer = await this.reader.read(
       { contractId: job.contractId, functionName: 'get_raffle_data', args: [raffleArgument(job)] },
       signal,
+      job.requestedAtLedger ?? undefined,
     );
     const fields = structFields(answer, 'get_raffle_data');
     const name = nameOf(fields.get('status'));

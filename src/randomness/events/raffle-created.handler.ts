@@ -40,17 +40,25 @@ async function commit(event: ContractEvent, deps: RaffleCreatedDeps, signal: Abo
   const created = readRaffleCreated(event);
   if (created === null || created.prizeXlm < deps.thresholdXlm) return;
   const { raffleId } = created;
+  const job = {
+    contractId: event.contractId,
+    contractRequestId: '',
+    raffleId,
+    requestedAtLedger: event.ledger,
+  };
+  // Behind the end of the sale a commitment would be to a seed that we could have chosen with the tickets in sight.
+  if ((await deps.contract.view(job, signal)).status !== 'open') return;
   const { commitment } = await deps.commitments.ensure(
     event.contractId,
     raffleId,
     new Date(deps.clock.now()),
   );
-  const job = { contractId: event.contractId, contractRequestId: '', raffleId };
   const request: SubmissionRequest = {
     intent: `randomness-commitment:${event.contractId}:${raffleId}` as IntentId,
     // The event has one handler at a time; should two overlap, they drive one stored transaction.
     epoch: 1,
     call: deps.contract.commitCall(job, commitment),
+    minLedger: event.ledger,
     feeClass: 'standard',
     alreadyDoneCodes: [],
     findEvidence: async (aborts) => {
@@ -58,8 +66,7 @@ async function commit(event: ContractEvent, deps: RaffleCreatedDeps, signal: Abo
       if (view.commitment !== null) {
         return { ours: view.commitment === commitment, summary: 'the raffle has a commitment' };
       }
-      const over = view.status === 'finalized' || view.status === 'cancelled';
-      return over ? { ours: false, summary: `the raffle is ${view.status}` } : null;
+      return view.status === 'open' ? null : { ours: false, summary: `the raffle is ${view.status}` };
     },
   };
   const { submitter, confirmationTimeoutMs: timeoutMs } = deps;

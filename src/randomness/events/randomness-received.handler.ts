@@ -66,20 +66,26 @@ async function conclude(
   const job =
     received.requestId === null
       ? await jobs.findByRaffle(event.contractId, received.raffleId)
-      : await jobs.find(deps.service.identityOf(event.contractId, received.requestId));
+      : await deps.service.findOf({
+          contractId: event.contractId,
+          requestId: received.requestId,
+          raffleId: received.raffleId,
+        });
   if (job === null) return later(event, clock, 'its job is not there yet');
-  if (job.phase === 'done' || (job.phase === 'dead' && !(await revived(job, seed, deps)))) return handled;
+  if (job.phase === 'done' || (job.phase === 'dead' && !(await revived(job, seed, deps, signal))))
+    return handled;
   const txHash = event.transactionHash as TransactionHash;
   await runner.run(
     job._id.toHexString(),
-    (claimed) =>
+    (claimed, context) =>
       processor.concludeDelivered(
         { lease: claimed.lease, job: claimed.job },
         { seed, txHash, ledger: event.ledger },
+        context.signal,
       ),
     signal,
   );
-  const after = await jobs.find(job.requestId);
+  const after = await jobs.findByKey(job.key);
   return after === null || randomnessLifecycle.isTerminal(after.currentState)
     ? handled
     : later(event, clock, 'a worker holds its job');
@@ -89,8 +95,9 @@ async function revived(
   job: StoredRandomnessJob,
   seed: string,
   { processor, deadLetters }: RandomnessReceivedDeps,
+  signal: AbortSignal,
 ): Promise<boolean> {
-  if (!(await processor.isOurs(job, seed))) return false;
+  if (!(await processor.isOurs(job, seed, signal))) return false;
   const replayed = await deadLetters.replay(job._id.toHexString(), {}, 'Delivered after it was given up');
   return replayed.kind !== 'not_found';
 }

@@ -1,9 +1,16 @@
 import { defineEventHandler, type ContractEvent, type EventHandler } from '../../ingestion/event-handler';
-import type { RandomnessService } from '../randomness.service';
+import { HttpProblem } from '../../platform/problem';
+import { PermanentError } from '../../platform/errors';
+import type { RandomnessDeadLetters } from '../randomness-dead-letters';
+import type { StoredRandomnessJob } from '../randomness-job.model';
+import type { RandomnessJobs } from '../randomness-jobs.repository';
+import type { RandomnessService, Submission } from '../randomness.service';
 import { readRandomnessRequested } from './raffle-event';
 
 export interface RandomnessRequestedDeps {
   service: RandomnessService;
+  jobs: RandomnessJobs;
+  deadLetters: RandomnessDeadLetters;
   topic: string;
   /** Contracts whose requests count; left out: all that are followed. */
   contracts?: readonly string[];
@@ -30,14 +37,11 @@ export function randomnessRequestedHandler(deps: RandomnessRequestedDeps): Event
   });
 }
 
-async function takeIn(
-  event: ContractEvent,
-  { service, ownAddresses }: RandomnessRequestedDeps,
-): Promise<void> {
+async function takeIn(event: ContractEvent, deps: RandomnessRequestedDeps): Promise<void> {
   const request = readRandomnessRequested(event);
   if (request === null) return;
-  if (request.oracle !== null && !ownAddresses().includes(request.oracle)) return;
-  await service.ensureJob({
+  if (request.oracle !== null && !deps.ownAddresses().includes(request.oracle)) return;
+  const { kind, job } = await ensured(event, deps.service, {
     requestId: request.requestId,
     raffleId: request.raffleId,
     contractId: event.contractId,
@@ -47,4 +51,34 @@ async function takeIn(
     requestedAtLedger: event.ledger,
     ...(request.prizeXlm === undefined ? {} : { prizeXlm: request.prizeXlm }),
   });
+  if (kind === 'already_there' && job.requestedAtLedger === null) await adopt(job, event, deps);
+}
+
+/**
+ * Somebody asked by hand before the contract did. From here on the job is the contract's, with its deadline; had it died
+ * over being early, it lives again.
+ */
+async function adopt(
+  job: StoredRandomnessJob,
+  event: ContractEvent,
+  { jobs, deadLetters }: RandomnessRequestedDeps,
+): Promise<void> {
+  if (job.phase === 'dead') {
+    await deadLetters.replay(job._id.toHexString(), {}, 'The contract has asked for it');
+  }
+  await jobs.adopt(job._id, { requestedAt: event.ledgerClosedAt, requestedAtLedger: event.ledger });
+}
+
+async function ensured(
+  event: ContractEvent,
+  service: RandomnessService,
+  submission: Submission,
+): ReturnType<RandomnessService['ensureJob']> {
+  try {
+    return await service.ensureJob(submission);
+  } catch (error) {
+    if (!(error instanceof HttpProblem)) throw error;
+    // What the contract's own interface has no use for gets no better by being delivered again.
+    throw new PermanentError('MALFORMED_EVENT', `event ${event.id}: ${error.message}`, { cause: error });
+  }
 }

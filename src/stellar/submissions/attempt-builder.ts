@@ -55,7 +55,8 @@ export class AttemptBuilder {
     const holder = { intent: request.intent, token };
     let channel: LeasedChannel | null = null;
     try {
-      channel = await channels.acquire(holder, this.options.channelWaitMs, signal);
+      const wanted = { ...holder, isUrgent: request.feeClass === 'urgent' };
+      channel = await channels.acquire(wanted, this.options.channelWaitMs, signal);
       const hash = await this.signAndCommit(request, token, channel, signal);
       if (hash !== null) return { kind: 'signed', hash };
     } catch (error) {

@@ -31,10 +31,22 @@ export interface LeasedChannel {
   sequence: bigint | null;
 }
 
+/** Who wants an account. */
+export interface WantedChannel extends ChannelHolder {
+  /** Goes before ordinary ones, in every process. */
+  isUrgent: boolean;
+}
+
+interface Waiter {
+  isUrgent: boolean;
+  wake: (account: string) => void;
+}
+
 const POLL_MS = 60;
 const MAX_POLL_MS = 500;
 const POLL_GROWTH = 1.3;
 const SCOUT_AGAIN_MS = 1_000;
+const RESERVE_MS = 3 * SCOUT_AGAIN_MS;
 const RECLAIM_EVERY_MS = 500;
 const RETRY_HINT_MS = 2_000;
 /**
@@ -49,8 +61,8 @@ const LAST_USE_MATTERS_MS = 600_000;
  * announcement in the submission is taken back, after which the late signer can no longer commit.
  */
 export class ChannelPool {
-  /** Lanes of this process that wait for an account, longest first. */
-  private waiting: ((account: string) => void)[] = [];
+  /** Lanes of this process that wait for an account, longest first; urgent ones have precedence. */
+  private waiting: Waiter[] = [];
   private isScouting = false;
   private readonly clock: Clock;
   private registered: Promise<void> | null = null;
@@ -71,22 +83,39 @@ export class ChannelPool {
 
   /**
    * Waits for a free account. The token must have been announced in the submission before.
-   * @throws BusyError NO_FREE_CHANNEL after `waitMs`; the signal's reason when it aborts.
+   * @throws BusyError NO_FREE_CHANNEL after `waitMs`, or when the signal aborts: whose deadline it was that passed while
+   * nothing was free, nothing was tried.
    */
-  async acquire(holder: ChannelHolder, waitMs: number, signal: AbortSignal): Promise<LeasedChannel> {
+  async acquire(wanted: WantedChannel, waitMs: number, signal: AbortSignal): Promise<LeasedChannel> {
     await this.register();
+    const leased = await this.leaseAny(wanted);
+    if (leased !== null) return leased;
+    try {
+      return await this.acquireInTurn(wanted, waitMs, signal);
+    } finally {
+      if (wanted.isUrgent) await this.options.channels.unreserve(this.accounts, wanted.token);
+    }
+  }
+
+  private async acquireInTurn(
+    wanted: WantedChannel,
+    waitMs: number,
+    signal: AbortSignal,
+  ): Promise<LeasedChannel> {
     const deadlineMs = this.clock.monotonicMs() + waitMs;
-    let leased = await this.leaseAny(holder);
+    let leased: LeasedChannel | null = null;
     while (leased === null) {
-      signal.throwIfAborted();
       const leftMs = deadlineMs - this.clock.monotonicMs();
-      if (leftMs <= 0) {
+      if (leftMs <= 0 || signal.aborted) {
         throw new BusyError('NO_FREE_CHANNEL', 'every source account has a transaction on its way', {
           retryAfterMs: RETRY_HINT_MS,
         });
       }
-      const freed = await this.waitForRelease(Math.min(leftMs, SCOUT_AGAIN_MS), signal);
-      if (freed !== undefined) leased = await this.lease(freed, holder);
+      if (wanted.isUrgent) await this.reserveNext(wanted.token);
+      const freed = await this.waitForRelease(wanted.isUrgent, Math.min(leftMs, SCOUT_AGAIN_MS), signal);
+      // What was freed may be kept for another; any other will do.
+      leased =
+        freed === undefined ? null : ((await this.lease(freed, wanted)) ?? (await this.leaseAny(wanted)));
     }
     return leased;
   }
@@ -111,7 +140,7 @@ export class ChannelPool {
   /** Frees an account whose attempt is known to have ended. */
   async release(account: string, token: string, lastUse: LastUse): Promise<boolean> {
     const freed = await this.options.channels.release(account, token, lastUse);
-    if (freed) this.waiting.shift()?.(account);
+    if (freed) this.wakeNext(account);
     return freed;
   }
 
@@ -137,9 +166,9 @@ export class ChannelPool {
     return { freed, undecided };
   }
 
-  private async leaseAny(holder: ChannelHolder): Promise<LeasedChannel | null> {
+  private async leaseAny(wanted: WantedChannel): Promise<LeasedChannel | null> {
     for (const account of await this.free()) {
-      const leased = await this.lease(account, holder);
+      const leased = await this.lease(account, wanted);
       if (leased !== null) return leased;
     }
     return null;
@@ -150,10 +179,35 @@ export class ChannelPool {
     return shuffled(stored.filter(({ holder }) => holder === null).map(({ _id }) => _id));
   }
 
-  private async lease(account: string, holder: ChannelHolder): Promise<LeasedChannel | null> {
+  /**
+   * The account that has been out longest is the likeliest to come back. Kept for a few looks only, so that a process that
+   * dies over its wait holds nobody up.
+   */
+  private async reserveNext(token: string): Promise<void> {
+    const { channels } = this.options;
+    const stored = await channels.list(this.accounts);
+    const mine = stored.find(({ reservedBy }) => reservedBy === token);
+    const [next] = stored
+      .filter(({ reservedBy, reservedUntil }) => reservedBy === null || isOver(reservedUntil, this.clock))
+      .sort((a, b) => (a.heldAt?.getTime() ?? 0) - (b.heldAt?.getTime() ?? 0));
+    const reserved = mine ?? next;
+    if (reserved !== undefined) await channels.reserve(reserved._id, token, RESERVE_MS);
+  }
+
+  private wakeNext(account: string): void {
+    const next = this.waiting.find(({ isUrgent }) => isUrgent) ?? this.waiting[0];
+    if (next === undefined) return;
+    this.waiting = this.waiting.filter((one) => one !== next);
+    next.wake(account);
+  }
+
+  private async lease(
+    account: string,
+    { isUrgent, ...holder }: WantedChannel,
+  ): Promise<LeasedChannel | null> {
     const { signers, channels } = this.options;
     const signer = signers.find((one) => one.publicKey === account);
-    const leased = signer && (await channels.lease(account, holder));
+    const leased = signer && (await channels.lease(account, holder, isUrgent));
     if (!leased) return null;
     const { epoch, lastLedger, sequence, heldAt, freedAt } = leased;
     const idleMs = heldAt && freedAt ? heldAt.getTime() - freedAt.getTime() : 0;
@@ -181,7 +235,7 @@ export class ChannelPool {
       while (this.waiting.length > 0) {
         const isNewLedger = await this.options.nextLedger(pollMs * (0.5 + Math.random()));
         const free = await this.free();
-        for (const account of free) this.waiting.shift()?.(account);
+        for (const account of free) this.wakeNext(account);
         // Accounts get free when a ledger has closed, one soon after the other.
         const isBusy = isNewLedger || free.length > 0;
         pollMs = isBusy ? POLL_MS : Math.min(MAX_POLL_MS, pollMs * POLL_GROWTH);
@@ -204,26 +258,37 @@ export class ChannelPool {
   }
 
   /** Wakes one waiter for one release; the others go on waiting. */
-  private async waitForRelease(ms: number, signal: AbortSignal): Promise<string | undefined> {
+  private async waitForRelease(
+    isUrgent: boolean,
+    ms: number,
+    signal: AbortSignal,
+  ): Promise<string | undefined> {
     const woken = new AbortController();
     let freed: string | undefined;
-    const wake = (account: string): void => {
-      freed = account;
-      woken.abort();
+    const waiter: Waiter = {
+      isUrgent,
+      wake: (account) => {
+        freed = account;
+        woken.abort();
+      },
     };
     const abort = (): void => woken.abort();
-    this.waiting.push(wake);
+    this.waiting.push(waiter);
     void this.scout();
     signal.addEventListener('abort', abort, { once: true });
     try {
       await sleep(ms, woken.signal);
       return freed;
     } finally {
-      this.waiting = this.waiting.filter((one) => one !== wake);
+      this.waiting = this.waiting.filter((one) => one !== waiter);
       signal.removeEventListener('abort', abort);
     }
   }
 }
+
+/** By our own clock, and good enough: the database's decides when it comes to it. */
+const isOver = (until: Date | null, clock: Clock): boolean =>
+  until === null || until.getTime() <= clock.now();
 
 /** So that processes don't all reach for the same account first. */
 function shuffled<T>(items: readonly T[]): T[] {

@@ -11,6 +11,8 @@ export interface LastUse {
   sequence: string | null;
 }
 
+const reservationIsOver = { $expr: { $lte: ['$reservedUntil', '$$NOW'] } };
+
 /** Owns the collection of source accounts. A few documents, always asked for by `_id`. */
 export class ChannelRepository {
   private readonly collection: mongo.Collection<StoredChannel>;
@@ -32,6 +34,8 @@ export class ChannelRepository {
                 holder: null,
                 heldAt: null,
                 freedAt: null,
+                reservedBy: null,
+                reservedUntil: null,
                 lastLedger: 0,
                 sequence: null,
               },
@@ -51,12 +55,35 @@ export class ChannelRepository {
     return this.collection.find({ _id: { $in: [...accounts] } }).toArray();
   }
 
-  /** Null when someone else was quicker. */
-  lease(account: string, holder: ChannelHolder): Promise<StoredChannel | null> {
+  /** Null when someone else was quicker, or an urgent transaction waits for this account. */
+  lease(account: string, holder: ChannelHolder, isUrgent: boolean): Promise<StoredChannel | null> {
     return this.collection.findOneAndUpdate(
-      { _id: account, holder: null },
-      { $set: { holder }, $inc: { epoch: 1 }, $currentDate: { heldAt: true } },
+      {
+        _id: account,
+        holder: null,
+        ...(isUrgent ? {} : { $or: [{ reservedUntil: null }, reservationIsOver] }),
+      },
+      {
+        $set: { holder, reservedBy: null, reservedUntil: null },
+        $inc: { epoch: 1 },
+        $currentDate: { heldAt: true },
+      },
       { returnDocument: 'after' },
+    );
+  }
+
+  /** Keeps the next turn of an account for an urgent transaction, unless it is kept for another one. */
+  async reserve(account: string, token: string, forMs: number): Promise<void> {
+    await this.collection.updateOne(
+      { _id: account, $or: [{ reservedUntil: null }, { reservedBy: token }, reservationIsOver] },
+      [{ $set: { reservedBy: { $literal: token }, reservedUntil: { $add: ['$$NOW', forMs] } } }],
+    );
+  }
+
+  async unreserve(accounts: readonly string[], token: string): Promise<void> {
+    await this.collection.updateMany(
+      { _id: { $in: [...accounts] }, reservedBy: token },
+      { $set: { reservedBy: null, reservedUntil: null } },
     );
   }
 

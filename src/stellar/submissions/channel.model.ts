@@ -18,6 +18,9 @@ export interface StoredChannel {
   heldAt: Date | null;
   /** Database clock; when it was freed last. */
   freedAt: Date | null;
+  /** The urgent transaction that is to have it next: no ordinary one gets it before `reservedUntil` (database clock). */
+  reservedBy: string | null;
+  reservedUntil: Date | null;
   /** The ledger in which its last transaction landed: no node behind it knows the account's sequence. */
   lastLedger: number;
   /** The account's number as that transaction left it, decimal; null when only the network knows. */
@@ -31,6 +34,8 @@ const channelSchema = new mongoose.Schema<StoredChannel>(
     holder: mongoose.Schema.Types.Mixed,
     heldAt: Date,
     freedAt: Date,
+    reservedBy: String,
+    reservedUntil: Date,
     lastLedger: Number,
     sequence: String,
   },

@@ -3,13 +3,14 @@ import { PermanentError, RejectedError, TransientError } from '../../platform/er
 import { footprintKeys } from '../chain/transaction-codec';
 import type { SimulatedCall, Simulator } from '../contract-reader';
 import { decodeContractValue } from '../scval-codec';
-import type {
-  IntentId,
-  Prepared,
-  Sent,
-  SubmissionOutcome,
-  SubmissionRequest,
-  TransactionSubmitter,
+import {
+  NOTHING_PREPARED,
+  type IntentId,
+  type Prepared,
+  type Sent,
+  type SubmissionOutcome,
+  type SubmissionRequest,
+  type TransactionSubmitter,
 } from '../submission';
 import type { AttemptBuilder, Built } from './attempt-builder';
 import type { AttemptDriver } from './attempt-driver';
@@ -157,7 +158,8 @@ export class MongoTransactionSubmitter implements TransactionSubmitter {
         return { kind: 'expired', hash };
       case 'lost': {
         const evidence = await request.findEvidence(signal);
-        return evidence === null ? { kind: 'unknown', hash } : { kind: 'already_done', evidence };
+        // Its time is over on every node: with no effect to show for it there is nothing to wait for.
+        return evidence === null ? { kind: 'expired', hash } : { kind: 'already_done', evidence };
       }
     }
   }
@@ -184,7 +186,7 @@ export class MongoTransactionSubmitter implements TransactionSubmitter {
     signal: AbortSignal,
   ): Promise<SimulatedCall | SubmissionOutcome> {
     try {
-      return await this.options.simulator.simulate(request.call, signal);
+      return await this.options.simulator.simulate(request.call, signal, request.minLedger);
     } catch (error) {
       if (!(error instanceof RejectedError)) throw error;
       const { code, message, details } = error;
@@ -225,4 +227,4 @@ export class MongoTransactionSubmitter implements TransactionSubmitter {
 }
 
 const nothingPrepared = (intent: IntentId): PermanentError =>
-  new PermanentError('NOTHING_PREPARED', `no transaction was prepared for ${intent}`);
+  new PermanentError(NOTHING_PREPARED, `no transaction was prepared for ${intent}`);
