@@ -1,5 +1,7 @@
 import { createHash } from 'node:crypto';
 import { contractValue, type ContractCall, type ContractValue } from '../../src/stellar/contract-value';
+import { NOTHING_PREPARED } from '../../src/stellar/submission';
+import { PermanentError } from '../../src/platform/errors';
 import type {
   ContractReader,
   FeeEstimate,
@@ -104,7 +106,8 @@ export class FakeRaffles implements TransactionSubmitter, ContractReader, FeeEst
     this.calls.push('confirm');
     const scripted = await take(this.scripts.confirm, signal);
     if (scripted !== null) return scripted;
-    const submission = this.submissions.get(request.intent)!;
+    const submission = this.submissions.get(request.intent);
+    if (submission === undefined) throw new PermanentError(NOTHING_PREPARED, 'no transaction was prepared');
     submission.outcome ??= this.land(submission);
     return submission.outcome;
   }
@@ -114,6 +117,12 @@ export class FakeRaffles implements TransactionSubmitter, ContractReader, FeeEst
     const found = [...this.submissions].find(([intent]) => intent.endsWith(`:${requestId}`));
     if (found === undefined) throw new Error(`nothing was submitted for ${requestId}`);
     return found[1];
+  }
+
+  /** Loses what was submitted for that request, as a database restored from before it would. */
+  forget(requestId: string): void {
+    for (const intent of this.submissions.keys())
+      if (intent.endsWith(`:${requestId}`)) this.submissions.delete(intent);
   }
 
   /** Lets a submission land, as the network would. */

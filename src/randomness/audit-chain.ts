@@ -58,7 +58,10 @@ export function chainRow(
   return { ...unsealed, hash: rowHash(unsealed) };
 }
 
-export type ChainFault = { seq: number; problem: 'gap' | 'broken_link' | 'altered_row' };
+export type ChainFault = {
+  seq: number;
+  problem: 'gap' | 'broken_link' | 'altered_row' | 'rewritten' | 'cut_off';
+};
 
 /** What is wrong with `row` as the successor of `previous`; null when it stands. */
 export function faultOf(row: AuditRow, previous: Pick<AuditRow, 'seq' | 'hash'> | null): ChainFault | null {

@@ -62,6 +62,25 @@ auditSchema.index({ event: 1, _id: -1 }, { name: auditIndex.rescue });
 const auditModel = (connection: Connection): Model<StoredAuditRow> =>
   connection.model<StoredAuditRow>('RandomnessAudit', auditSchema as unknown as Schema<StoredAuditRow>);
 
+/** The newest row that was stored, by a document of its own: a chain says nothing of what was cut off its end. */
+interface StoredHead {
+  _id: 'head';
+  seq: number;
+  hash: string;
+}
+
+const headSchema = new Schema(
+  {
+    _id: { type: String, required },
+    seq: { type: Number, required },
+    hash: { type: String, required },
+  },
+  { collection: 'randomnessAuditHead', autoIndex: false, versionKey: false },
+);
+
+const headModel = (connection: Connection): Model<StoredHead> =>
+  connection.model<StoredHead>('RandomnessAuditHead', headSchema as unknown as Schema<StoredHead>);
+
 const revealedSchema: z.ZodType<StoredRandomness> = z.object({
   method: z.enum(['VRF', 'PRNG', 'COMMIT_REVEAL']),
   messageVersion: z.union([z.literal(1), z.literal(2)]),
@@ -86,12 +105,14 @@ interface Waiting {
  */
 export class AuditTrail {
   readonly #model: Model<StoredAuditRow>;
+  readonly #headModel: Model<StoredHead>;
   readonly #clock: Clock;
   readonly #waiting: Waiting[] = [];
   #appending = false;
 
   constructor(connection: Connection, clock: Clock) {
     this.#model = auditModel(connection);
+    this.#headModel = headModel(connection);
     this.#clock = clock;
   }
 
@@ -134,16 +155,24 @@ export class AuditTrail {
     return { rows, next: found.length > limit ? (rows.at(-1)?.seq ?? null) : null };
   }
 
-  /** Walks the whole chain from its first row. */
+  /**
+   * Walks the whole chain from its first row, and on to where it is known to have come. Whoever can rewrite all of the
+   * database can rewrite that as well: keep the last hash elsewhere now and then.
+   */
   async verifyChain(): Promise<ChainVerdict> {
+    // Before the walk: rows that are appended meanwhile are no fault.
+    const head = await this.#headCollection.findOne({ _id: 'head' });
     let previous: AuditRow | null = null;
     for await (const stored of this.#collection.find({}, { sort: { _id: 1 }, batchSize: WALK_BATCH })) {
       const row = asRow(stored);
-      const fault = faultOf(row, previous);
+      const fault = faultOf(row, previous) ?? this.#headFault(row, head);
       if (fault !== null) return { kind: 'broken', fault };
       previous = row;
     }
-    return { kind: 'intact', rows: previous?.seq ?? 0, lastHash: previous?.hash ?? null };
+    const rows = previous?.seq ?? 0;
+    if (head !== null && head.seq > rows)
+      return { kind: 'broken', fault: { seq: rows + 1, problem: 'cut_off' } };
+    return { kind: 'intact', rows, lastHash: previous?.hash ?? null };
   }
 
   async #appendWaiting(): Promise<void> {
@@ -173,6 +202,7 @@ export class AuditTrail {
         // In order: when a number is taken, what follows it is not stored either, for it would hang on a row of ours
         // that isn't there.
         await this.#collection.insertMany(rows.map(toStored), { ordered: true });
+        if (previous !== null) await this.#moveHead(previous);
       } catch (error) {
         if (!isDuplicateKey(error)) throw error;
       }
@@ -188,9 +218,30 @@ export class AuditTrail {
     return [...byKey.values()];
   }
 
+  /** Forward only: of several processes the one that appended last has the last word. */
+  async #moveHead({ seq, hash }: AuditRow): Promise<void> {
+    try {
+      await this.#headCollection.updateOne(
+        { _id: 'head', seq: { $lt: seq } },
+        { $set: { seq, hash } },
+        { upsert: true },
+      );
+    } catch (error) {
+      if (!isDuplicateKey(error)) throw error;
+    }
+  }
+
+  #headFault(row: AuditRow, head: StoredHead | null): ChainFault | null {
+    return row.seq === head?.seq && row.hash !== head.hash ? { seq: row.seq, problem: 'rewritten' } : null;
+  }
+
   async #last(): Promise<AuditRow | null> {
     const [last] = await this.#collection.find({}, { sort: { _id: -1 }, limit: 1 }).toArray();
     return last === undefined ? null : asRow(last);
+  }
+
+  get #headCollection(): mongo.Collection<StoredHead> {
+    return nativeCollection<StoredHead>(this.#headModel);
   }
 
   get #collection(): mongo.Collection<StoredAuditRow> {

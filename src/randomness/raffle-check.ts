@@ -23,7 +23,7 @@ export interface RaffleCheckDeps {
 
 type Ending = JobOutcome<RandomnessJob>;
 
-const NOT_DRAWN_RECHECK_MS = 15_000;
+const NOT_DRAWN_RECHECK_MS = 5_000;
 
 /** Whether a raffle still wants what a job has to give; and where it has a seed, whose it is. */
 export class RaffleCheck {

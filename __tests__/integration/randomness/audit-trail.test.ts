@@ -61,4 +61,20 @@ describe('the audit trail', () => {
       fault: { seq: 120, problem: 'broken_link' },
     });
   });
+
+  it('shows that its end was cut off, and that other rows have grown in its place', async () => {
+    const trail = trails[0]!;
+    await rows().deleteMany({});
+    await database.connection.collection('randomnessAuditHead').deleteMany({});
+    await trail.append(entry('first'));
+    await trail.append(entry('second'));
+    expect(await trail.verifyChain()).toMatchObject({ kind: 'intact', rows: 2 });
+    await rows().deleteOne({ _id: 2 });
+    expect(await trail.verifyChain()).toEqual({ kind: 'broken', fault: { seq: 2, problem: 'cut_off' } });
+    await rows().deleteMany({});
+    expect(await trail.verifyChain()).toEqual({ kind: 'broken', fault: { seq: 1, problem: 'cut_off' } });
+    await trail.append(entry('other'));
+    await trail.append(entry('another'));
+    expect(await trail.verifyChain()).toEqual({ kind: 'broken', fault: { seq: 2, problem: 'rewritten' } });
+  });
 });

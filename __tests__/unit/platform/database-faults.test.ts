@@ -6,6 +6,10 @@ describe('a database that can not be reached', () => {
     ['shutting down', new mongo.MongoServerError({ message: 'bye', code: 11_600 })],
     ['no longer primary', new mongo.MongoServerError({ message: 'not primary', code: 10_107 })],
     ['gone', new mongo.MongoNetworkError('reset')],
+    [
+      'gone in the middle of many writes',
+      new mongo.MongoBulkWriteError(new mongo.MongoNetworkError('reset') as never, {} as never),
+    ],
     ['one whose pool was cleared', new mongo.MongoNetworkTimeoutError('late')],
   ])('is one that is %s', (_, error) => {
     expect(isDatabaseUnreachable(error)).toBe(true);

@@ -22,8 +22,8 @@ const NOT_SERVING: unknown[] = [
 /** True when the database could not be reached or was changing its primary: the same call may succeed later as it is. */
 export function isDatabaseUnreachable(error: unknown): boolean {
   // A write of many documents wraps what ended it.
-  if (error instanceof mongo.MongoBulkWriteError && error.cause !== undefined && error.cause !== error)
-    return isDatabaseUnreachable(error.cause);
+  if (error instanceof mongo.MongoBulkWriteError && error.errorResponse instanceof Error)
+    return isDatabaseUnreachable(error.errorResponse);
   return (
     error instanceof mongo.MongoNetworkError ||
     error instanceof mongo.MongoServerSelectionError ||
