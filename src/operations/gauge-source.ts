@@ -1,0 +1,47 @@
+import type { Clock } from '../platform/clock';
+import type { GaugeName, LabelsOf } from '../platform/metric-table';
+
+export interface GaugeReading {
+  name: GaugeName;
+  value: number;
+  labels: Readonly<Record<string, string>>;
+}
+
+/** Figures that are read when somebody asks for them. */
+export interface GaugeSource {
+  /** Under this name a failure is counted. */
+  readonly name: string;
+  /** Throws, rejects or never answers when what it asks is away. */
+  read(): readonly GaugeReading[] | Promise<readonly GaugeReading[]>;
+}
+
+export const reading = <Name extends GaugeName>(
+  name: Name,
+  value: number,
+  labels: LabelsOf<Name>,
+): GaugeReading => ({ name, value, labels });
+
+const FRESH_MS = 5_000;
+/** A count that takes long is not repeated before so many times as long have passed, however often one scrapes. */
+const REST_PER_READ = 20;
+
+/** Reads at most one at a time, and gives out what it read while that is fresh. A failure is not kept. */
+export function cachedSource(source: GaugeSource, clock: Clock): GaugeSource {
+  let kept: { readings: readonly GaugeReading[]; untilMs: number } | undefined;
+  let running: Promise<readonly GaugeReading[]> | undefined;
+  const readNow = async (): Promise<readonly GaugeReading[]> => {
+    const startedMs = clock.monotonicMs();
+    const readings = await source.read();
+    const nowMs = clock.monotonicMs();
+    kept = { readings, untilMs: nowMs + Math.max(FRESH_MS, REST_PER_READ * (nowMs - startedMs)) };
+    return readings;
+  };
+  return {
+    name: source.name,
+    read: () => {
+      if (kept !== undefined && clock.monotonicMs() < kept.untilMs) return kept.readings;
+      running ??= readNow().finally(() => (running = undefined));
+      return running;
+    },
+  };
+}
