@@ -21,7 +21,7 @@ export const reading = <Name extends GaugeName>(
   labels: LabelsOf<Name>,
 ): GaugeReading => ({ name, value, labels });
 
-const FRESH_MS = 5_000;
+const FRESH_MS = 1_000;
 /** A count that takes long is not repeated before so many times as long have passed, however often one scrapes. */
 const REST_PER_READ = 20;
 

@@ -24,7 +24,10 @@ const SOURCE_TIMEOUT_MS = 2_000;
 export class Scraper {
   #running: Promise<Scrape> | undefined;
 
-  constructor(private readonly options: ScraperOptions) {}
+  constructor(private readonly options: ScraperOptions) {
+    // An alert on the growth of a series needs its first value, too.
+    for (const { name } of options.sources) options.metrics.count('scrape_errors_total', { source: name }, 0);
+  }
 
   /** Never rejects over a source that is away, and answers within a few seconds. */
   scrape(): Promise<Scrape> {
