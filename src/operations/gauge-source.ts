@@ -25,23 +25,30 @@ const FRESH_MS = 1_000;
 /** A count that takes long is not repeated before so many times as long have passed, however often one scrapes. */
 const REST_PER_READ = 20;
 
-/** Reads at most one at a time, and gives out what it read while that is fresh. A failure is not kept. */
+/**
+ * Reads at most one at a time, and gives out what it read while that is fresh. For as long again it is given out while the
+ * next read is on its way, so that one that takes longer than a scrape may wait does not cost a scrape each time.
+ */
 export function cachedSource(source: GaugeSource, clock: Clock): GaugeSource {
-  let kept: { readings: readonly GaugeReading[]; untilMs: number } | undefined;
+  let kept: { readings: readonly GaugeReading[]; atMs: number; restMs: number } | undefined;
   let running: Promise<readonly GaugeReading[]> | undefined;
   const readNow = async (): Promise<readonly GaugeReading[]> => {
     const startedMs = clock.monotonicMs();
     const readings = await source.read();
-    const nowMs = clock.monotonicMs();
-    kept = { readings, untilMs: nowMs + Math.max(FRESH_MS, REST_PER_READ * (nowMs - startedMs)) };
+    const atMs = clock.monotonicMs();
+    kept = { readings, atMs, restMs: Math.max(FRESH_MS, REST_PER_READ * (atMs - startedMs)) };
     return readings;
   };
   return {
     name: source.name,
     read: () => {
-      if (kept !== undefined && clock.monotonicMs() < kept.untilMs) return kept.readings;
+      const ageInRests = kept === undefined ? Infinity : (clock.monotonicMs() - kept.atMs) / kept.restMs;
+      if (kept !== undefined && ageInRests < 1) return kept.readings;
       running ??= readNow().finally(() => (running = undefined));
-      return running;
+      if (kept === undefined || ageInRests >= 2) return running;
+      // Whoever asks once this has grown too old gets the failure.
+      running.catch(() => undefined);
+      return kept.readings;
     },
   };
 }

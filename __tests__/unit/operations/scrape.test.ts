@@ -142,27 +142,33 @@ describe('a cached source', () => {
     expect(await Promise.all([source.read(), source.read()])).toEqual([1, 1]);
     source.pass(999);
     expect(await source.read()).toBe(1);
-    source.pass(1);
+    expect(source.reads()).toBe(1);
+    source.pass(1_001);
     expect(await source.read()).toBe(2);
   });
 
-  test('rests the longer the longer a read took', async () => {
+  test('rests the longer the longer a read took, and then gives out the old while it reads the new', async () => {
     const source = cached();
     source.takes(1_000);
     await source.read();
     source.pass(19_999);
     expect(await source.read()).toBe(1);
+    expect(source.reads()).toBe(1);
     source.pass(1);
+    expect(await source.read()).toBe(1);
+    expect(source.reads()).toBe(2);
     expect(await source.read()).toBe(2);
   });
 
   test('does not keep a failure, nor give out what is too old instead', async () => {
     const source = cached();
     await source.read();
-    source.pass(1_000);
     source.failing(true);
+    source.pass(1_000);
+    expect(await source.read()).toBe(1);
+    source.pass(1_000);
     await expect(source.read()).rejects.toThrow('away');
     source.failing(false);
-    expect(await source.read()).toBe(3);
+    expect(await source.read()).toBe(source.reads());
   });
 });
