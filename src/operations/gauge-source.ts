@@ -23,7 +23,7 @@ export const reading = <Name extends GaugeName>(
 
 const FRESH_MS = 1_000;
 /** A count that takes long is not repeated before so many times as long have passed, however often one scrapes. */
-const REST_PER_READ = 20;
+const REST_PER_READ = 10;
 
 /**
  * Reads at most one at a time, and gives out what it read while that is fresh. For as long again it is given out while the
