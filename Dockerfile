@@ -18,5 +18,6 @@ COPY --from=build /app/node_modules ./node_modules
 COPY --from=build /app/dist ./dist
 RUN mkdir /data && chown node:node /data
 USER node
-EXPOSE 4000
+# The API, and OPERATIONS_PORT where it is set to this.
+EXPOSE 4000 9464
 CMD ["node", "dist/main.js"]

@@ -1,9 +1,17 @@
 import type { Connection } from 'mongoose';
-import { requireApiKey } from './http/api-key';
+import { requireApiKey, requireReaderKey } from './http/api-key';
 import { createApp } from './http/app';
 import { attachEventStream } from './http/event-stream';
 import { eventsRoutes } from './http/events.routes';
-import { listen } from './http/server';
+import { metricsRoutes } from './http/metrics.routes';
+import { createOperationsApp } from './http/operations-app';
+import { listen, type RunningServer } from './http/server';
+import { houseGauges } from './operations/house-gauges';
+import { countJobsByState } from './operations/job-counts';
+import { PrometheusMetrics } from './operations/prometheus-metrics';
+import { databaseCheck, workerCheck } from './operations/readiness';
+import { Scraper } from './operations/scrape';
+import { readVersion } from './operations/version';
 import { workerHealthService } from './operations/worker-health.service';
 import { EventFeed } from './ingestion/event-feed';
 import { EventPropagator } from './ingestion/event-propagator';
@@ -28,6 +36,8 @@ import { WorkerPool } from './worker/worker-pool';
 export interface House {
   /** Where the API listens, if this process has that role. */
   url: string | null;
+  /** Where its probes and metrics are, if OPERATIONS_PORT is set. */
+  operationsUrl: string | null;
   /** Drains the work in hand and lets open requests end, then closes what both stand on. */
   stop(): Promise<void>;
 }
@@ -36,6 +46,7 @@ export interface House {
 interface Foundation {
   config: Config;
   logger: Logger;
+  metrics: PrometheusMetrics;
   connection: Connection;
   stellar: StellarLayer;
   deadLetters: DeadLetterRepository;
@@ -43,10 +54,17 @@ interface Foundation {
   pipelines: ReturnType<typeof createPipelines>;
 }
 
+/** What of this process works by itself, where it has the role. */
+interface Running {
+  pool: WorkerPool | null;
+  ingester: EventPropagator | null;
+}
+
 /** The pipelines, a line each. One that is not configured is null. */
 function createPipelines({
   config,
   logger,
+  metrics,
   connection,
   stellar,
   deadLetters,
@@ -62,6 +80,7 @@ function createPipelines({
     deadLetters,
     requireApiKey: requireApiKey(config.API_KEYS),
     logger,
+    metrics,
   };
   return [createVerificationPipeline(shared), createRandomnessPipeline(shared)].filter(
     (pipeline) => pipeline !== null,
@@ -87,13 +106,20 @@ export async function openHouse(config: Config, logger: Logger): Promise<House> 
     const foundation = await layFoundation(config, logger, connection);
     foundations.push(() => foundation.stellar.close());
     const roles = new Set(config.SOROLANE_ROLES);
-    if (roles.has('worker')) workers.push(await openWorker(foundation));
+    const worker = roles.has('worker') ? await openWorker(foundation) : null;
+    if (worker !== null) workers.push(worker.close);
     const ingester = roles.has('ingester') ? await openIngester(foundation) : null;
     if (ingester !== null) frontDoors.push(() => ingester.stop());
-    const api = roles.has('api') ? await openApi(foundation, ingester) : null;
+    const running: Running = { pool: worker?.pool ?? null, ingester };
+    const scraper = scraperOf(foundation, running);
+    const api = roles.has('api') ? await openApi(foundation, running, scraper) : null;
     if (api !== null) frontDoors.push(api.close);
-    logger.info({ roles: [...roles], url: api?.url }, 'started');
-    return { url: api?.url ?? null, stop };
+    const operations = await openOperations(foundation, running, scraper);
+    // Among what is closed last: a process that drains is alive, and its figures count.
+    if (operations !== null) foundations.push(() => operations.close());
+    const urls = { url: api?.url ?? null, operationsUrl: operations?.url ?? null };
+    logger.info({ roles: [...roles], ...urls }, 'started');
+    return { ...urls, stop };
   } catch (error) {
     await stop();
     throw error;
@@ -110,9 +136,10 @@ async function closeInTurn(closers: Closer[]): Promise<void> {
 async function layFoundation(config: Config, logger: Logger, connection: Connection): Promise<Foundation> {
   const heartbeatModel = workerHeartbeatModel(connection);
   const deadLetterRecords = deadLetterModel(connection);
-  const stellar = createStellarLayer({ settings: config, connection, logger });
+  const metrics = new PrometheusMetrics();
+  const stellar = createStellarLayer({ settings: config, connection, logger, metrics });
   const deadLetters = new DeadLetterRepository(deadLetterRecords);
-  const pipelines = createPipelines({ config, logger, connection, stellar, deadLetters });
+  const pipelines = createPipelines({ config, logger, metrics, connection, stellar, deadLetters });
   await Promise.all([
     ensureIndexes(heartbeatModel),
     ensureIndexes(deadLetterRecords),
@@ -123,6 +150,7 @@ async function layFoundation(config: Config, logger: Logger, connection: Connect
   return {
     config,
     logger,
+    metrics,
     connection,
     stellar,
     deadLetters,
@@ -134,14 +162,16 @@ async function layFoundation(config: Config, logger: Logger, connection: Connect
 async function openWorker({
   config,
   logger,
+  metrics,
   stellar,
   heartbeats,
   pipelines,
-}: Foundation): Promise<() => Promise<void>> {
+}: Foundation): Promise<{ pool: WorkerPool; close: Closer }> {
   const pool = new WorkerPool({
     sources: pipelines.flatMap(({ work }) => work),
     heartbeats,
     logger,
+    metrics,
     pollIntervalMs: config.VERIFICATION_WORKER_POLL_INTERVAL_MS,
     batchSize: config.VERIFICATION_WORKER_BATCH_SIZE,
     heartbeatIntervalMs: config.VERIFICATION_WORKER_HEARTBEAT_INTERVAL_MS,
@@ -150,15 +180,16 @@ async function openWorker({
   await pool.start();
   stellar.recovery.start();
   const stopBackground = pipelines.map((pipeline) => pipeline.startBackground());
-  return async () => {
+  const close = async (): Promise<void> => {
     // What runs beside the lanes (renewals of their slots) is needed until they have drained.
     await pool.stop();
     await Promise.all(stopBackground.map((stop) => stop()));
   };
+  return { pool, close };
 }
 
 async function openIngester(foundation: Foundation): Promise<EventPropagator> {
-  const { config, logger, connection, stellar, pipelines } = foundation;
+  const { config, logger, metrics, connection, stellar, pipelines } = foundation;
   const handlers = [
     ...pipelines.flatMap(({ eventHandlers }) => eventHandlers),
     ...(await loadHandlerModules(config.EVENT_HANDLER_MODULES)),
@@ -178,17 +209,39 @@ async function openIngester(foundation: Foundation): Promise<EventPropagator> {
     state: new IngestionStateRepository(connection),
     tuning: tuningFrom(config),
     logger,
+    metrics,
   });
   propagator.start();
   return propagator;
 }
 
+function scraperOf(
+  { config, logger, metrics, deadLetters, heartbeats, pipelines }: Foundation,
+  { pool, ingester }: Running,
+): Scraper {
+  const sources = houseGauges({
+    heartbeats,
+    workerStaleMs: config.WORKER_HEARTBEAT_STALE_MS,
+    deadLetters,
+    pipelines: pipelines.map((pipeline) => ({
+      name: pipeline.name,
+      countJobs: () => countJobsByState(pipeline),
+    })),
+    deadLetterPipelines: pipelines.flatMap(({ work }) => work.map(({ pipeline }) => pipeline)),
+    lanes: pool === null ? null : () => pool.lanes(),
+    ingestion: ingester === null ? null : () => ingester.health(),
+  });
+  return new Scraper({ metrics, sources, version: readVersion(), logger });
+}
+
 /** With an ingester in the same process, the API shows its health and streams the events of its queue file. */
 async function openApi(
   { config, logger, connection, deadLetters, heartbeats, pipelines }: Foundation,
-  ingester: EventPropagator | null,
-): Promise<{ url: string; close: () => Promise<void> }> {
+  { ingester }: Running,
+  scraper: Scraper,
+): Promise<{ url: string; close: Closer }> {
   const mounts = pipelines.map(({ basePath, router }) => ({ path: basePath, router }));
+  mounts.push({ path: '/', router: metricsRoutes(scraper, requireReaderKey(config.API_KEYS)) });
   if (ingester !== null)
     mounts.push({ path: '/api/v1/events', router: eventsRoutes(() => ingester.health()) });
   const app = createApp({
@@ -202,11 +255,12 @@ async function openApi(
         staleMs: config.WORKER_HEARTBEAT_STALE_MS,
         logger,
       }),
-      readiness: [{ name: 'database', check: async () => connection.db?.command({ ping: 1 }) }],
+      readiness: [databaseCheck(connection)],
     },
     mounts,
   });
   const running = await listen(app, {
+    name: 'the API',
     host: config.HOST,
     port: config.PORT,
     shutdownTimeoutMs: config.HTTP_SHUTDOWN_TIMEOUT_MS,
@@ -229,4 +283,25 @@ async function openApi(
       return running.close();
     },
   };
+}
+
+/** Null where OPERATIONS_PORT is not set. */
+async function openOperations(
+  { config, logger, connection }: Foundation,
+  { pool, ingester }: Running,
+  scraper: Scraper,
+): Promise<RunningServer | null> {
+  if (config.OPERATIONS_PORT === undefined) return null;
+  const app = createOperationsApp({
+    logger,
+    scraper,
+    readiness: [databaseCheck(connection), ...(pool === null ? [] : [workerCheck(pool)])],
+    ingestion: ingester === null ? null : () => ingester.health(),
+  });
+  return listen(app, {
+    name: 'the operations port',
+    host: config.HOST,
+    port: config.OPERATIONS_PORT,
+    shutdownTimeoutMs: config.HTTP_SHUTDOWN_TIMEOUT_MS,
+  });
 }

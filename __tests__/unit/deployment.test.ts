@@ -13,6 +13,8 @@ interface Service {
   stop_grace_period?: string;
   depends_on?: Record<string, { condition: string }>;
   deploy?: { replicas: number };
+  healthcheck?: { test: string[] };
+  ports?: string[];
 }
 
 const read = (name: string): string => readFileSync(path.join(__dirname, '../..', name), 'utf8');
@@ -53,6 +55,15 @@ describe('docker-compose.yml', () => {
     }
     const mounted = Object.values(services).flatMap(({ volumes: mounts = [] }) => mounts);
     expect(mounted.map((mount) => mount.split(':')[0])).toEqual(Object.keys(volumes));
+  });
+
+  test('probes each process on a port that it listens on, and publishes none that asks for no key', () => {
+    for (const [, service] of ours) {
+      const { OPERATIONS_PORT, PORT } = configOf(service);
+      const probed = Number(/127\.0\.0\.1:(\d+)/.exec(service.healthcheck!.test.join(' '))?.[1]);
+      expect([OPERATIONS_PORT, ...(service.ports === undefined ? [] : [PORT])]).toContain(probed);
+      expect(service.ports?.join(' ') ?? '').not.toContain(String(OPERATIONS_PORT));
+    }
   });
 
   test('gives each container the time that its process takes to end in order', () => {

@@ -29,3 +29,28 @@ export function requireApiKey(keys: readonly string[]): RequestHandler {
     next();
   };
 }
+
+const BEARER = /^Bearer (\S+)$/i;
+
+/**
+ * For a read that tells more than everyone need know: any of `keys` opens it, in x-api-key or, as a Prometheus server sends
+ * it, as a bearer token. Without keys it is open.
+ */
+export function requireReaderKey(keys: readonly string[]): RequestHandler {
+  const isKnown = makeKeyCheck(keys);
+  return (request, response, next) => {
+    const presented = request.get('x-api-key') ?? BEARER.exec(request.get('authorization') ?? '')?.[1];
+    if (keys.length === 0 || (presented !== undefined && isKnown(presented))) {
+      next();
+      return;
+    }
+    response.set('www-authenticate', 'Bearer');
+    throw presented === undefined
+      ? new HttpProblem(
+          401,
+          'API_KEY_REQUIRED',
+          'Send one of API_KEYS in the header x-api-key, or as a bearer token',
+        )
+      : new HttpProblem(401, 'API_KEY_INVALID', 'The key that was sent is not one of API_KEYS');
+  };
+}

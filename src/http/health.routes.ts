@@ -10,9 +10,8 @@ export interface HealthSources {
 /**
  * - GET /live: this process answers.
  * - GET /ready: 200 when it can do its work, else 503 and what is missing.
- * - GET /worker/health: 200 while at least one worker is alive, else 503.
  */
-export function healthRoutes({ workers, readiness }: HealthSources): Router {
+export function probeRoutes(readiness: readonly ReadinessCheck[]): Router {
   const router = Router();
   router.get('/live', (_request, response) => {
     response.json({ success: true, data: { uptimeSeconds: Math.round(process.uptime()) } });
@@ -21,6 +20,13 @@ export function healthRoutes({ workers, readiness }: HealthSources): Router {
     const data = await checkReadiness(readiness);
     response.status(data.ready ? 200 : 503).json({ success: data.ready, data });
   });
+  return router;
+}
+
+/** The probes, and GET /worker/health: 200 while at least one worker is alive, else 503. */
+export function healthRoutes({ workers, readiness }: HealthSources): Router {
+  const router = Router();
+  router.use(probeRoutes(readiness));
   router.get('/worker/health', async (_request, response) => {
     const data = await workers.check();
     response.status(data.status === 'healthy' ? 200 : 503).json({ success: data.status === 'healthy', data });

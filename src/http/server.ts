@@ -3,6 +3,8 @@ import { createServer, type RequestListener, type Server } from 'node:http';
 import { PermanentError } from '../platform/errors';
 
 export interface ListenOptions {
+  /** Who listens, for the report that it can't. */
+  name: string;
   host: string;
   /** 0 takes a free one. */
   port: number;
@@ -24,7 +26,9 @@ export async function listen(app: RequestListener, options: ListenOptions): Prom
     server.once('error', (cause) => {
       const place = `${options.host}:${options.port}`;
       reject(
-        new PermanentError('CANNOT_LISTEN', `the API can't listen on ${place}: ${cause.message}`, { cause }),
+        new PermanentError('CANNOT_LISTEN', `${options.name} can't listen on ${place}: ${cause.message}`, {
+          cause,
+        }),
       );
     });
     server.listen(options.port, options.host, () => {

@@ -170,7 +170,9 @@ export class Dispatcher {
     this.calls.add(call);
     const startedMs = clock.monotonicMs();
     void call.run().then((settlements) => {
-      metrics.observe('ingestion_handler_ms', clock.monotonicMs() - startedMs, { handler: call.handlerName });
+      metrics.observe('ingestion_handler_duration_ms', clock.monotonicMs() - startedMs, {
+        handler: call.handlerName,
+      });
       // A call that was given up at shutdown, or whose lease was lost, has been settled without it.
       if (!this.calls.delete(call)) return;
       this.finished.push(...settlements);

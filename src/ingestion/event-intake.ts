@@ -234,7 +234,7 @@ export class EventIntake {
 
   private reportGaps(gaps: readonly Gap[]): void {
     for (const gap of gaps) {
-      this.options.metrics.count('ingestion_gaps_total', { contract: gap.contractId });
+      this.options.metrics.count('ingestion_gaps_total', { reason: gap.reason });
       this.options.logger.error(
         { ...gap },
         'these ledgers were not read and can no longer be: events in them are lost to us',

@@ -1,5 +1,7 @@
+import type { Connection } from 'mongoose';
 import { answerWithin } from '../platform/deadline';
-import { describeFailure } from '../platform/errors';
+import { describeFailure, TransientError } from '../platform/errors';
+import type { WorkerPool } from '../worker/worker-pool';
 
 /** One thing this process needs before it can do its work. Resolves when it is there, rejects when not. */
 export interface ReadinessCheck {
@@ -29,3 +31,18 @@ export async function checkReadiness(checks: readonly ReadinessCheck[]): Promise
   );
   return { ready: results.every(({ ready }) => ready), checks: results };
 }
+
+export const databaseCheck = (connection: Connection): ReadinessCheck => ({
+  name: 'database',
+  check: async () => connection.db?.command({ ping: 1 }),
+});
+
+export const workerCheck = (pool: WorkerPool): ReadinessCheck => ({
+  name: 'worker',
+  check: () =>
+    pool.healthy
+      ? Promise.resolve()
+      : Promise.reject(
+          new TransientError('WORKER_NOT_WORKING', 'it is stopping, or its database does not answer'),
+        ),
+});

@@ -36,7 +36,11 @@ export interface DeadLetteredRequest extends DeadLetterSubject {
   replayedAt: Date | null;
 }
 
-export const deadLetterIndex = { request: 'dead_letter_request', open: 'dead_letter_open' } as const;
+export const deadLetterIndex = {
+  request: 'dead_letter_request',
+  open: 'dead_letter_open',
+  openByPipeline: 'dead_letter_open_by_pipeline',
+} as const;
 
 const required = true;
 
@@ -68,6 +72,8 @@ const schema = new Schema<DeadLetteredRequest>(
 schema.index({ pipeline: 1, requestId: 1 }, { name: deadLetterIndex.request, unique: true });
 // The list, newest first, paged by key.
 schema.index({ replayedAt: 1, deadLetteredAt: -1, _id: -1 }, { name: deadLetterIndex.open });
+// Counts of the open, without reading the records.
+schema.index({ replayedAt: 1, pipeline: 1 }, { name: deadLetterIndex.openByPipeline });
 
 export function deadLetterModel(connection: Connection): Model<DeadLetteredRequest> {
   return connection.model<DeadLetteredRequest>('DeadLetteredRequest', schema);

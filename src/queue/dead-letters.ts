@@ -78,6 +78,20 @@ export class DeadLetterRepository {
     return this.#collection.countDocuments({ replayedAt: null }, { hint: deadLetterIndex.open });
   }
 
+  /** Pipelines without any are left out. */
+  countOpenByPipeline(): Promise<{ pipeline: string; count: number }[]> {
+    return this.#collection
+      .aggregate<{ pipeline: string; count: number }>(
+        [
+          { $match: { replayedAt: null } },
+          { $group: { _id: '$pipeline', count: { $sum: 1 } } },
+          { $project: { _id: 0, pipeline: '$_id', count: 1 } },
+        ],
+        { hint: deadLetterIndex.openByPipeline },
+      )
+      .toArray();
+  }
+
   get #collection(): mongo.Collection<DeadLetteredRequest> {
     return nativeCollection<DeadLetteredRequest>(this.model);
   }

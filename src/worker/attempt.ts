@@ -254,7 +254,7 @@ export class Attempt<Payload extends object> {
       'attempt finished',
     );
     const labels = { pipeline: this.source.pipeline, outcome: ending.kind };
-    environment.metrics.count('worker_attempts', labels);
+    environment.metrics.count('worker_attempts_total', labels);
     environment.metrics.observe('worker_attempt_duration_ms', durationMs, labels);
     switch (ending.kind) {
       case 'completed':

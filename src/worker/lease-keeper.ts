@@ -103,7 +103,7 @@ export class LeaseKeeper {
   async #renew(queue: RenewableQueue, leases: Lease[], lagMs: number): Promise<void> {
     const { connectivity, events, metrics } = this.options;
     // How late the event loop lets a beat fire: the first sign of a handler that blocks it.
-    metrics.observe('worker_renewal_lag_ms', lagMs);
+    metrics.observe('worker_renewal_lag_ms', lagMs, {});
     try {
       const { lost } = await queue.renew(leases);
       connectivity.answered();

@@ -9,6 +9,7 @@ import type { LaneHandle } from './lane';
 import { LeaseKeeper } from './lease-keeper';
 import { Tally } from './tally';
 import { createWorkerEvents } from './worker-events';
+import type { LaneReport } from './worker-heartbeat.model';
 import type { WorkerHeartbeatRepository } from './worker-heartbeats';
 import type { WorkSource } from './work-source';
 
@@ -101,12 +102,7 @@ export class WorkerPool {
       heartbeats: options.heartbeats,
       intervalMs: options.heartbeatIntervalMs,
       tally: this.#tally,
-      lanes: () =>
-        this.#crews.map(({ source, lanes }) => ({
-          pipeline: source.pipeline,
-          lanes: lanes.length,
-          busy: lanes.filter(({ busy }) => busy).length,
-        })),
+      lanes: () => this.lanes(),
       events,
       logger,
     });
@@ -120,6 +116,15 @@ export class WorkerPool {
   /** Jobs in hand. */
   get busy(): number {
     return this.#keeper.size;
+  }
+
+  /** How many lanes each pipeline has here, and how many of them are at work. */
+  lanes(): LaneReport[] {
+    return this.#crews.map(({ source, lanes }) => ({
+      pipeline: source.pipeline,
+      lanes: lanes.length,
+      busy: lanes.filter(({ busy }) => busy).length,
+    }));
   }
 
   /** @throws PermanentError INDEX_MISSING when a queue can't be worked on safely. */

@@ -82,7 +82,7 @@ describe('what a transaction bids', () => {
     expect(ours).toHaveLength(1);
     expect(metrics.counted('stellar_fee_bumps_total')).toBeGreaterThan(0);
     expect(metrics.observed('stellar_fee_charged_stroops')).toEqual([Number(landed!.feeCharged)]);
-    expect(metrics.observed('stellar_send_to_ledger_ledgers')).toHaveLength(1);
+    expect(metrics.observed('stellar_inclusion_ledgers')).toHaveLength(1);
     expect(metrics.counted('stellar_submissions_total')).toBe(1);
   });
 

@@ -120,6 +120,20 @@ describe('configuration', () => {
     );
   });
 
+  test('the operations port is off unless set, and not the port of the API', () => {
+    const withPorts = (OPERATIONS_PORT: string, PORT = '4000', SOROLANE_ROLES = 'api') =>
+      readConfig({ ...validEnvironment(), OPERATIONS_PORT, PORT, SOROLANE_ROLES });
+    expect(withPorts('')).toMatchObject({ kind: 'valid', config: { OPERATIONS_PORT: undefined } });
+    expect(withPorts('0', '0')).toMatchObject({ kind: 'valid', config: { OPERATIONS_PORT: 0 } });
+    expect(withPorts('4000', '4000', 'worker').kind).toBe('valid');
+    for (const wrong of ['4000', '70000', '-1', 'on']) {
+      expect(withPorts(wrong)).toMatchObject({
+        kind: 'invalid',
+        problems: [{ variable: 'OPERATIONS_PORT' }],
+      });
+    }
+  });
+
   test('no variable stands in two groups', () => {
     const names = settingGroups.flatMap(({ settings }) => Object.keys(settings));
     expect(names).toEqual([...new Set(names)]);

@@ -26,6 +26,13 @@ export const crossChecks: readonly CrossCheck[] = [
         : null,
   },
   {
+    variables: ['OPERATIONS_PORT', 'PORT', 'SOROLANE_ROLES'],
+    problem: ({ OPERATIONS_PORT, PORT, SOROLANE_ROLES }) =>
+      OPERATIONS_PORT === PORT && PORT !== 0 && SOROLANE_ROLES.includes('api')
+        ? 'expected another port than PORT, which the API listens on'
+        : null,
+  },
+  {
     variables: ['VERIFICATION_WORKER_LEASE_MS', 'SPV_FETCH_TIMEOUT_MS', 'STELLAR_TX_CONFIRMATION_TIMEOUT_MS'],
     problem: (config) => {
       // Renewals keep a lease alive, but a holder that stops renewing must not be overtaken in the middle of one step.

@@ -32,6 +32,16 @@ const GREATEST_AGE_MS = 2_147_483_647_000;
 /** The building blocks of the settings. Each takes the text of an environment variable; an unset one is its default. */
 export const variable = {
   count: (fallback: number, about: string, bounds: Bounds = {}) => whole(fallback, about, bounds, ''),
+  /** A port to listen on; 0 takes a free one. */
+  optionalPort: (about: string) =>
+    z
+      .string()
+      .optional()
+      .transform((text) => (text === undefined ? undefined : integer(text)))
+      .refine((port) => port === undefined || (port >= 0 && port <= 65_535), {
+        error: 'expected a whole number from 0 to 65535',
+      })
+      .meta({ about }),
   /** A time that something waits for. */
   durationMs: (fallback: number, about: string, { min = 1 }: Pick<Bounds, 'min'> = {}) =>
     whole(fallback, about, { min, max: LONGEST_WAIT_MS }, ' of milliseconds'),

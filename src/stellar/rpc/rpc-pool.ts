@@ -265,7 +265,11 @@ export class RpcPool {
     return parsed.data;
   }
 
-  private settleFailure(endpoint: Endpoint, error: unknown, labels: Record<string, string>): void {
+  private settleFailure(
+    endpoint: Endpoint,
+    error: unknown,
+    labels: { endpoint: string; method: string },
+  ): void {
     if (!(error instanceof TransientError || error instanceof PermanentError)) return;
     this.metrics.count('stellar_rpc_calls_total', { ...labels, outcome: error.code });
     if (error.code === 'RPC_REFUSED' || error.code === 'RPC_NODE_ERROR') return;

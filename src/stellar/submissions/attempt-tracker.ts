@@ -184,11 +184,11 @@ export class AttemptTracker {
   private record(submission: StoredSubmission, attempt: StoredAttempt, settled: Settled): void {
     const { metrics, logger } = this.options;
     metrics.count('stellar_submissions_total', { outcome: settled.kind });
-    metrics.observe('stellar_fee_bumps', attempt.bumps.length);
+    metrics.observe('stellar_transaction_fee_bumps', attempt.bumps.length, {});
     if (settled.kind === 'success')
-      metrics.observe('stellar_fee_charged_stroops', Number(settled.feeCharged));
+      metrics.observe('stellar_fee_charged_stroops', Number(settled.feeCharged), {});
     if ('ledger' in settled) {
-      metrics.observe('stellar_send_to_ledger_ledgers', settled.ledger - attempt.signedAtLedger);
+      metrics.observe('stellar_inclusion_ledgers', settled.ledger - attempt.signedAtLedger, {});
     }
     logger.info(
       { intent: submission._id, ...settled, sends: attempt.sends, bumps: attempt.bumps.length },

@@ -44,7 +44,7 @@ export class EnvelopeSender {
   /** Sends what is counted as sent already. A missing answer is no failure: the bytes may be on their way. */
   async handOver(noted: StoredSubmission, attempt: StoredAttempt, signal: AbortSignal): Promise<SendResult> {
     const { rpc, logger } = this.options;
-    if (attempt.sends > 1) this.options.metrics.count('stellar_resends_total');
+    if (attempt.sends > 1) this.options.metrics.count('stellar_resends_total', {});
     const { envelopeXdr } = attempt.bumps.at(-1) ?? attempt;
     try {
       const { value } = await rpc.send(envelopeXdr, {
@@ -70,7 +70,7 @@ export class EnvelopeSender {
     const bump = { ...signed, feeBid: bid.toString() };
     const stored = await submissions.addBump(submission._id, submission.epoch, attempt, bump);
     if (stored) {
-      metrics.count('stellar_fee_bumps_total');
+      metrics.count('stellar_fee_bumps_total', {});
       metrics.observe('stellar_fee_bid_stroops', Number(bid), { fee_class: 'bump' });
       logger.info(
         { intent: submission._id, hash: attempt.hash, bump: signed.hash, bid: bump.feeBid },
