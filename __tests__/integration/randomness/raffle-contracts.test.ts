@@ -126,6 +126,26 @@ describe('receive_randomness', () => {
     expect(network.simnet.observer.stats().accepted).toBe(before);
   });
 
+  it('believes no node that is behind the request', async () => {
+    const [drawn] = await network.simnet.actions.drawRaffles([{ prizeLumens: 50 }]);
+    const id = String(drawn!.requestId);
+    // "No such raffle", says the node of the time before.
+    network.simnet.setFaults({ rules: [{ fault: { kind: 'lag', ledgers: 3 } }] });
+    try {
+      await worker.pipeline.service.submit({
+        requestId: id,
+        raffleId: drawn!.raffleId,
+        source: 'event',
+        requestedAtLedger: drawn!.ledger,
+      });
+      worker.pool.wake();
+      const [job] = await untilAll(worker.pipeline, [id], 'confirmed');
+      expect(job!.errors.filter(({ retryable }) => !retryable)).toEqual([]);
+    } finally {
+      network.simnet.setFaults({});
+    }
+  });
+
   it('opens what it committed to when the raffle was created', async () => {
     const committing = await network.openWorker({ randomness: { COMMIT_REVEAL_THRESHOLD_XLM: '1000' } });
     const { actions, contracts } = network.simnet;

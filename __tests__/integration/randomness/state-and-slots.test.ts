@@ -202,6 +202,25 @@ describe('slots of one process', () => {
   });
 });
 
+describe('slots of one process', () => {
+  it('keep some for high priority, and urgent jobs keep no ordinary one out for good', async () => {
+    const slots = new LocalSlots({ max: 4, reservedForUrgent: 1 });
+    const urgent = await Promise.all(Array.from({ length: 4 }, () => slots.acquire(true)));
+    expect(urgent).not.toContain(null);
+    expect(slots.canAcquire(true)).toBe(false);
+    // The next that is freed is anybody's, whichever urgent jobs hold the rest.
+    await urgent[0]!.release();
+    expect(slots.canAcquire(false)).toBe(true);
+    for (const slot of urgent.slice(1)) await slot!.release();
+    const ordinary = await Promise.all(Array.from({ length: 4 }, () => slots.acquire(false)));
+    expect(ordinary.filter(Boolean)).toHaveLength(3);
+    expect(slots.canAcquire(true)).toBe(true);
+    await ordinary[0]!.release();
+    await ordinary[0]!.release();
+    expect(slots.held).toBe(2);
+  });
+});
+
 describe('slots of all processes', () => {
   const openSlots = async (max: number, leaseMs: number, reservedForUrgent = 0): Promise<GlobalSlots> => {
     const slots = new GlobalSlots({
@@ -236,8 +255,21 @@ describe('slots of all processes', () => {
     expect(
       [await slots.acquire(false), await slots.acquire(false), await slots.acquire(false)].filter(Boolean),
     ).toHaveLength(2);
+    // Refused a moment ago: no lane claims another ordinary job that there is no slot for.
+    expect([slots.canAcquire(false), slots.canAcquire(true)]).toEqual([false, true]);
     expect(await slots.acquire(true)).not.toBeNull();
+    expect(await slots.acquire(true)).toBeNull();
     slots.close();
+  });
+
+  it('are an ordinary job’s too while urgent ones hold the rest', async () => {
+    const [a, b] = [await openSlots(3, 5000, 1), await openSlots(3, 5000, 1)];
+    const urgent = [await a.acquire(true), await b.acquire(true), await a.acquire(true)];
+    expect(await b.acquire(false)).toBeNull();
+    await urgent[0]!.release();
+    expect(await b.acquire(false)).not.toBeNull();
+    a.close();
+    b.close();
   });
 
   it('are renewed while held and leak none when their holder dies', async () => {

@@ -11,6 +11,7 @@ import {
   submit,
   type StellarFixture,
 } from '../../support/stellar-fixture';
+import { until } from '../../support/worker-fixture';
 
 describe('submissions that nobody follows any more', () => {
   let fixture: StellarFixture;
@@ -113,6 +114,63 @@ describe('submissions that nobody follows any more', () => {
 
     expect(await layer.recovery.sweep(signal)).toMatchObject({ freed: 1 });
     expect(await holderOf(account)).toBeNull();
+  });
+
+  it('one that is lost without an effect is over, and the next claim builds another', async () => {
+    const layer = await fixture.openLayer();
+    const gone = request(layer);
+    const prepared = await layer.submitter.prepare(gone, signal);
+    const { hash } = prepared as { hash: TransactionHash };
+    const stored = (await submissions.find(gone.intent))!;
+    await submissions.settle(stored, stored.attempt!, { kind: 'lost', hash });
+    await channels.release(layer.oracle.publicKey, stored.attempt!.token, { ledger: 0, sequence: null });
+
+    expect(await layer.submitter.confirm(gone, { timeoutMs: 500, signal })).toEqual({
+      kind: 'expired',
+      hash,
+    });
+    const next = await fixture.withLedgers(() => submit(layer, { ...gone, epoch: 2 }));
+    expect(next).toMatchObject({ kind: 'success' });
+  });
+
+  it('the next free account is an urgent transaction’s, whoever waits longer and in whichever process', async () => {
+    const [holder, ordinary, urgent] = [
+      await fixture.openLayer(),
+      await fixture.openLayer(),
+      await fixture.openLayer(),
+    ];
+    const first = request(holder);
+    await holder.submitter.prepare(first, signal);
+    const landed: string[] = [];
+    const landing = (layer: typeof holder, name: string, feeClass: 'standard' | 'urgent'): Promise<void> =>
+      submit(layer, { ...request(layer), feeClass }).then(({ kind }) => {
+        expect(kind).toBe('success');
+        landed.push(name);
+      });
+    const small = [1, 2, 3, 4].map((number) => landing(ordinary, `small ${number}`, 'standard'));
+    const building = fixture.database.connection.collection('stellarSubmissions');
+    await until(
+      'all to wait',
+      async () => (await building.countDocuments({ building: { $ne: null } })) === 4,
+    );
+    const large = landing(urgent, 'large', 'urgent');
+    await until('the next turn to be kept for it', async () => {
+      const [account] = await channels.list([holder.oracle.publicKey]);
+      return (account?.reservedBy ?? null) !== null;
+    });
+    await fixture.withLedgers(() => Promise.all([submit(holder, first), ...small, large]));
+    expect(landed).toHaveLength(5);
+    expect(landed[0]).toBe('large');
+  });
+
+  it('a wait for an account that a deadline cuts off is no failure of its transaction', async () => {
+    const layer = await fixture.openLayer();
+    const first = request(layer);
+    await layer.submitter.prepare(first, signal);
+    await expect(layer.submitter.prepare(request(layer), AbortSignal.timeout(100))).rejects.toMatchObject({
+      code: 'NO_FREE_CHANNEL',
+    });
+    await fixture.withLedgers(() => submit(layer, first));
   });
 
   it('an account whose process stalls after its transaction has landed serves those that wait', async () => {
