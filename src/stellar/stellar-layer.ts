@@ -124,6 +124,7 @@ export function createStellarLayer(options: StellarLayerOptions): StellarLayer {
       actor: oracle,
       networkPassphrase,
       validityMs: settings.STELLAR_TX_VALIDITY_MS,
+      resourceFeeCap: BigInt(settings.STELLAR_RESOURCE_FEE_CAP_STROOPS),
       channelWaitMs: settings.STELLAR_CHANNEL_WAIT_MS,
       clock,
       metrics,

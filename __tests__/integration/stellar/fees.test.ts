@@ -30,6 +30,16 @@ describe('what a transaction bids', () => {
   const surge = (minFeeRate: number): void =>
     fixture.simnet.setFaults({ rules: [{ fault: { kind: 'surge', minFeeRate } }] });
 
+  it('is not signed at all where the resources would cost more than allowed', async () => {
+    const thrifty = await fixture.openLayer({ STELLAR_RESOURCE_FEE_CAP_STROOPS: '100' });
+    const dear = request(thrifty);
+    await expect(thrifty.submitter.prepare(dear, signal)).rejects.toMatchObject({
+      code: 'RESOURCE_FEE_OVER_CAP',
+      message: expect.stringContaining('STELLAR_RESOURCE_FEE_CAP_STROOPS is 100') as string,
+    });
+    expect(await submissions.find(dear.intent)).toMatchObject({ building: null, attempt: null });
+  });
+
   // A8, C11: the estimate is what goes into the transaction, and it has an upper bound.
   it('is the percentile of late fees times the margin, within the cap of its class', async () => {
     const cautious = await fixture.openLayer({ STELLAR_FALLBACK_FEE_STROOPS: '7000' });

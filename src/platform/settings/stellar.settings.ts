@@ -117,6 +117,11 @@ export const stellarSettings = {
   STELLAR_URGENT_FEE_CAP_STROOPS: variable.count(10_000_000, 'The same for an urgent transaction.', {
     min: 100,
   }),
+  STELLAR_RESOURCE_FEE_CAP_STROOPS: variable.count(
+    100_000_000,
+    'Highest resource fee of one transaction, as its simulation asks for it; one that would cost more is not sent.',
+    { min: 100 },
+  ),
   STELLAR_BUMP_AFTER_LEDGERS: variable.count(
     5,
     'Ledgers that a transaction may stay out before its fee is bumped. Within 4 it is still queued, and only ten times the bid replaces it.',

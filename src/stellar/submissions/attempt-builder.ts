@@ -22,6 +22,8 @@ export interface AttemptBuilderOptions {
   networkPassphrase: string;
   /** How long a transaction may land after it was built. */
   validityMs: number;
+  /** Highest resource fee that a simulation may ask for, in stroops: it is the word of one node, and we pay it. */
+  resourceFeeCap: bigint;
   /** How long to wait for a free source account. */
   channelWaitMs: number;
   clock: Clock;
@@ -45,9 +47,13 @@ export type Built =
 export class AttemptBuilder {
   constructor(private readonly options: AttemptBuilderOptions) {}
 
-  /** @throws TransientError when no account is free or the network can't be asked; nothing is left behind by that. */
+  /**
+   * @throws TransientError when no account is free, the network can't be asked or it asks too much for resources; nothing is
+   * left behind by that.
+   */
   async build(request: BuildRequest, signal: AbortSignal): Promise<Built> {
     const { submissions, channels } = this.options;
+    this.assertAffordable(request);
     const token = ChannelPool.makeToken();
     // Announced before the account is leased: whoever finds the account held looks here whether it may be freed.
     if (!(await submissions.beginBuilding(request.intent, request.epoch, token)))
@@ -65,6 +71,16 @@ export class AttemptBuilder {
     }
     await this.withdraw(request.intent, token, channel);
     return { kind: 'overtaken' };
+  }
+
+  private assertAffordable({ intent, body }: BuildRequest): void {
+    const { resourceFeeCap } = this.options;
+    const fee = resourceFeeOf(body);
+    if (fee <= resourceFeeCap) return;
+    throw new TransientError(
+      'RESOURCE_FEE_OVER_CAP',
+      `${intent} would cost ${fee} stroops in resources, by the node that simulated it; STELLAR_RESOURCE_FEE_CAP_STROOPS is ${resourceFeeCap}`,
+    );
   }
 
   private async signAndCommit(
