@@ -21,16 +21,6 @@ export const exitCodes = {
   notFound: 4,
 } as const;
 
-export const exitCodeHelp = `
-Exit codes:
-  0  done, or previewed
-  1  usage, configuration, or a failure of the command itself
-  2  list-stuck found stuck draws; verify-audit found the chain broken
-  3  refused: the raffle is over, or a worker holds the job
-  4  there is no such job
-
-Nothing is changed without --execute.`;
-
 /** Columns of a list, for a person. */
 export function table(rows: readonly Record<string, unknown>[], columns: readonly string[]): string[] {
   if (rows.length === 0) return ['none'];

@@ -8,9 +8,12 @@ export const auditEvents = [
   'revealed',
   /** The job ended without delivery. */
   'abandoned',
+  /** An operator is about to do something; a row of its own follows with what came of it. */
+  'rescue_intent',
   'rescue_re_enqueue',
   'rescue_force_submit',
   'rescue_force_fail',
+  'rescue_discard',
 ] as const;
 export type AuditEvent = (typeof auditEvents)[number];
 

@@ -6,7 +6,14 @@ import type { Clock } from '../platform/clock';
 import { ensureIndexes } from '../platform/database/indexes';
 import { nativeCollection } from '../platform/database/native-collection';
 import type { StoredRandomness } from './randomness-job.model';
-import { type AuditEntry, type AuditRow, chainRow, type ChainFault, faultOf } from './audit-chain';
+import {
+  type AuditEntry,
+  type AuditEvent,
+  type AuditRow,
+  chainRow,
+  type ChainFault,
+  faultOf,
+} from './audit-chain';
 
 type StoredAuditRow = Omit<AuditRow, 'seq'> & { _id: number };
 
@@ -19,8 +26,8 @@ export interface AuditPage {
 export interface AuditQuery {
   requestId?: string;
   raffleId?: number;
-  /** Rows about what operators did. */
-  rescueOnly?: boolean;
+  /** Only rows of these. */
+  events?: readonly AuditEvent[];
   limit: number;
   /** Only rows before this one. */
   before?: number;
@@ -141,18 +148,24 @@ export class AuditTrail {
 
   /** Newest first. */
   async page(query: AuditQuery): Promise<AuditPage> {
-    const { requestId, raffleId, rescueOnly = false, limit, before } = query;
+    const { requestId, raffleId, events, limit, before } = query;
     const filter: mongo.Filter<StoredAuditRow> = {
       ...(requestId === undefined ? {} : { requestId }),
       ...(raffleId === undefined ? {} : { raffleId }),
-      ...(rescueOnly
-        ? { event: { $in: ['rescue_re_enqueue', 'rescue_force_submit', 'rescue_force_fail'] } }
-        : {}),
+      ...(events === undefined ? {} : { event: { $in: [...events] } }),
       ...(before === undefined ? {} : { _id: { $lt: before } }),
     };
     const found = await this.#collection.find(filter, { sort: { _id: -1 }, limit: limit + 1 }).toArray();
     const rows = found.slice(0, limit).map(asRow);
     return { rows, next: found.length > limit ? (rows.at(-1)?.seq ?? null) : null };
+  }
+
+  /** The rows of these events, as far as they happened. */
+  async findByKeys(eventKeys: readonly string[]): Promise<AuditRow[]> {
+    const rows = await this.#collection
+      .find({ eventKey: { $in: [...eventKeys] } }, { hint: auditIndex.event })
+      .toArray();
+    return rows.map(asRow);
   }
 
   /**

@@ -51,7 +51,12 @@ export class RandomnessJobs {
   async findByAnyId(id: string): Promise<StoredRandomnessJob | null> {
     const byRequest = await this.find(id);
     if (byRequest !== null || !/^[0-9a-f]{24}$/.test(id)) return byRequest;
-    return this.#collection.findOne({ _id: new Types.ObjectId(id) });
+    return this.findById(id);
+  }
+
+  /** @param jobId 24 hex digits */
+  findById(jobId: string): Promise<StoredRandomnessJob | null> {
+    return this.#collection.findOne({ _id: new Types.ObjectId(jobId) });
   }
 
   /** The newest job of a raffle, for events that name no request. */
@@ -103,6 +108,15 @@ export class RandomnessJobs {
       { hint: '_id_' },
     );
     return matchedCount === 1;
+  }
+
+  /** Removes a dead job whose record is closed. False when it isn't the job that was seen any more. */
+  async removeDead({ _id, replays, epoch }: StoredRandomnessJob): Promise<boolean> {
+    const { deletedCount } = await this.#collection.deleteOne(
+      { _id, phase: 'dead', replays, epoch, deadLetterPending: false },
+      { hint: '_id_' },
+    );
+    return deletedCount === 1;
   }
 
   /** Removes completed jobs that ended longer ago than `retentionMs`, by the database's clock. Dead letters stay. */

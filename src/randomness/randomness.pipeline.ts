@@ -45,7 +45,7 @@ import { RandomnessQueue } from './randomness-queue';
 import { randomnessHandler } from './randomness.handler';
 import { randomnessRoutes } from './randomness.routes';
 import { RandomnessService } from './randomness.service';
-import { RescueService } from './rescue.service';
+import { createRescue, type Rescue } from './rescue/create-rescue';
 import { startUpkeep } from './upkeep';
 
 export type RandomnessPipelineSettings = RandomnessSettings & {
@@ -73,7 +73,7 @@ export interface RandomnessPipelineDeps {
   onRequest?: () => void;
 }
 
-export interface RandomnessPipeline {
+export interface RandomnessPipeline extends Rescue {
   readonly name: typeof PIPELINE;
   readonly basePath: string;
   /** Holds `/api/v1/randomness`, `/api/v1/queue` and `/queue`. */
@@ -83,7 +83,6 @@ export interface RandomnessPipeline {
   readonly queue: RandomnessQueue;
   /** Replays dead jobs. */
   readonly projector: RandomnessDeadLetters;
-  readonly rescue: RescueService;
   readonly audit: AuditTrail;
   readonly contract: RaffleContract;
   /** What a lane does with a job. */
@@ -231,19 +230,23 @@ export function createRandomnessPipeline(deps: RandomnessPipelineDeps): Randomne
     states,
     queue,
     projector,
-    rescue: new RescueService({
+    ...createRescue({
+      pipeline: PIPELINE,
       jobs,
       endings,
       service,
       deadLetters: projector,
+      records: deadLetters,
       runner,
       generator,
       contract,
       contractId,
+      sourceAccount: deps.signer.publicKey,
       feeEstimator: deps.feeEstimator,
       processor,
       audit,
       latestLedger,
+      requestTimeoutLedgers: settings.ORACLE_REQUEST_TIMEOUT_LEDGERS,
       clock,
       logger,
     }),

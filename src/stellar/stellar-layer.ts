@@ -45,6 +45,8 @@ export interface StellarLayer {
   recovery: SubmissionRecovery;
   /** The oracle account's key. */
   oracle: Signer;
+  /** G… of the accounts whose sequence numbers carry transactions: channels, or the oracle account itself. */
+  sourceAccounts: readonly string[];
   ensureIndexes(): Promise<void>;
   /** @throws PermanentError INDEX_MISSING */
   verifyIndexes(): Promise<void>;
@@ -172,6 +174,7 @@ export function createStellarLayer(options: StellarLayerOptions): StellarLayer {
     events: new EventsClient(rpc),
     recovery,
     oracle,
+    sourceAccounts: channels.accounts,
     ensureIndexes: () => ensureIndexes(submissionModel(connection)),
     verifyIndexes: () => verifyIndexes(submissionModel(connection)),
     close: async () => {

@@ -9,10 +9,18 @@ import { DeadLetterRepository } from '../../queue/dead-letters';
 import { createRandomnessPipeline, type RandomnessPipeline } from '../../randomness/randomness.pipeline';
 import { createStellarLayer } from '../../stellar/stellar-layer';
 
+/** For previews. */
+export interface NetworkFacts {
+  network: string;
+  /** Without paths and credentials: providers put their keys there. */
+  rpcUrls: string[];
+  /** G… of the accounts that carry transactions in place of the oracle account. */
+  channelAccounts: string[];
+}
+
 export interface OpenRescue {
   pipeline: RandomnessPipeline;
-  /** For previews. */
-  network: { passphrase: string; rpcUrls: readonly string[] };
+  network: NetworkFacts;
   close(): Promise<void>;
 }
 
@@ -66,7 +74,11 @@ export async function openRescue(environment: Record<string, string | undefined>
       );
     }
     await Promise.all([ensureIndexes(deadLetterRecords), stellar.ensureIndexes(), pipeline.ensureIndexes()]);
-    const network = { passphrase: config.STELLAR_NETWORK_PASSPHRASE, rpcUrls: config.SOROBAN_RPC_URLS };
+    const network = {
+      network: config.STELLAR_NETWORK_PASSPHRASE,
+      rpcUrls: config.SOROBAN_RPC_URLS.map((url) => new URL(url).origin),
+      channelAccounts: stellar.sourceAccounts.filter((account) => account !== stellar.oracle.publicKey),
+    };
     return { pipeline, network, close };
   } catch (error) {
     await close();

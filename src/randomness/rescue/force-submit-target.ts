@@ -1,0 +1,73 @@
+import type { RaffleContract, RaffleJob } from '../contracts/raffle-contract';
+import type { StoredRandomnessJob } from '../randomness-job.model';
+import type { RandomnessJobs } from '../randomness-jobs.repository';
+import type { RandomnessService } from '../randomness.service';
+import type { LookAtRaffle, RaffleLook } from './raffle-look';
+import { refusalIfAnother, refusalIfOver } from './rescue-rules';
+
+export interface ForceSubmitRequest {
+  raffleId: number | null;
+  /** As the contract counts it; `C…:id` for another contract than the configured one. */
+  requestId: string;
+  /** Where the raffle can't be asked for it. */
+  prizeXlm?: number;
+}
+
+/** What a forced submission is about, before anything is done. */
+export interface ForceSubmitTarget {
+  /** The job's identity, whether or not there is one yet. */
+  requestId: string;
+  asked: RaffleJob;
+  known: StoredRandomnessJob | null;
+  prizeXlm: number | null;
+}
+
+export interface ForceSubmitTargetsDeps {
+  jobs: RandomnessJobs;
+  service: RandomnessService;
+  contract: RaffleContract;
+  contractId: string;
+  look: LookAtRaffle;
+}
+
+const QUALIFIED = /^(C[A-Z2-7]{55}):(.+)$/;
+
+/** Forced submissions may be of requests that never came in: finds what is meant, and judges whether it may be done. */
+export class ForceSubmitTargets {
+  constructor(private readonly deps: ForceSubmitTargetsDeps) {}
+
+  async find({ requestId: text, raffleId, prizeXlm }: ForceSubmitRequest): Promise<ForceSubmitTarget> {
+    const [, contractId = this.deps.contractId, contractRequestId = text] = QUALIFIED.exec(text) ?? [];
+    const requestId = this.deps.service.identityOf(contractId, contractRequestId);
+    return {
+      requestId,
+      asked: { contractId, contractRequestId, raffleId },
+      known: await this.deps.jobs.find(requestId),
+      prizeXlm: prizeXlm ?? null,
+    };
+  }
+
+  async judge({ asked, known }: ForceSubmitTarget): Promise<{ look: RaffleLook; refusal: string | null }> {
+    const look = await this.deps.look(known ?? asked);
+    if (known !== null)
+      return { look, refusal: refusalIfAnother(known, asked) ?? refusalIfOver(known, look) };
+    const problem = this.deps.contract.problemOf(asked);
+    if (problem !== null) return { look, refusal: `${problem.field}: ${problem.problem}` };
+    // A job made for a raffle that isn't there could only die.
+    const refusal = look.kind === 'absent' ? `no such raffle: ${look.problem}` : refusalIfOver(null, look);
+    return { look, refusal };
+  }
+
+  async ensureJob({ asked, known, prizeXlm }: ForceSubmitTarget): Promise<StoredRandomnessJob> {
+    if (known !== null) return known;
+    const { job } = await this.deps.service.ensureJob({
+      requestId: asked.contractRequestId,
+      contractId: asked.contractId,
+      raffleId: asked.raffleId,
+      source: 'operator',
+      priority: 'critical',
+      ...(prizeXlm === null ? {} : { prizeXlm }),
+    });
+    return job;
+  }
+}

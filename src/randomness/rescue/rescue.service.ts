@@ -1,0 +1,214 @@
+import type { Logger } from '../../platform/logger';
+import type { SoloRunner } from '../../worker/solo-runner';
+import type { JobStateManager } from '../job-state-manager';
+import type { RandomnessDeadLetters } from '../randomness-dead-letters';
+import type { RandomnessJob, StoredRandomnessJob } from '../randomness-job.model';
+import type { RandomnessJobs } from '../randomness-jobs.repository';
+import { randomnessLifecycle } from '../randomness-lifecycle';
+import type { DeadLetterDiscard } from './dead-letter-discard';
+import type { ForceSubmitPlan, ForceSubmitPreview } from './force-submit-preview';
+import type { ForceSubmitRequest, ForceSubmitTargets } from './force-submit-target';
+import { type JobPlan, jobPlan } from './job-plan';
+import type { LookAtRaffle, RaffleLook } from './raffle-look';
+import type { Operator, RescueAction, RescueLog, RescueResult } from './rescue-log';
+import { type JobAction, heldBy, refusalOf } from './rescue-rules';
+
+export interface RescueServiceDeps {
+  jobs: RandomnessJobs;
+  states: JobStateManager;
+  deadLetters: RandomnessDeadLetters;
+  discards: DeadLetterDiscard;
+  runner: SoloRunner<RandomnessJob>;
+  targets: ForceSubmitTargets;
+  previews: ForceSubmitPreview;
+  look: LookAtRaffle;
+  log: RescueLog;
+  latestLedger: (signal: AbortSignal) => Promise<number>;
+  /** Ledgers after its request from which nothing is sent any more; 0 for no limit. */
+  requestTimeoutLedgers: number;
+  logger: Logger;
+}
+
+const LEDGER_TIMEOUT_MS = 15_000;
+
+/**
+ * What an operator may do to a job. Each goes through the job's own lease or a guarded transition, so that a rescue and the
+ * queue can't both deliver, and each is written to the audit trail before it is begun and whatever it came to.
+ */
+export class RescueService {
+  readonly #deps: RescueServiceDeps;
+
+  constructor(deps: RescueServiceDeps) {
+    this.#deps = deps;
+  }
+
+  /** By request id, or by the id of the queue's document. */
+  find(id: string): Promise<StoredRandomnessJob | null> {
+    return this.#deps.jobs.findByAnyId(id);
+  }
+
+  /** Null where there is no such job. */
+  async plan(action: JobAction, id: string): Promise<JobPlan | null> {
+    const job = await this.find(id);
+    if (job === null) return null;
+    const look = await this.#deps.look(job);
+    return jobPlan(job, look, await this.#refusal(action, job, look));
+  }
+
+  async planForceSubmit(request: ForceSubmitRequest): Promise<ForceSubmitPlan> {
+    return this.#deps.previews.plan(await this.#deps.targets.find(request));
+  }
+
+  /** Sends a dead job back to work, with fresh attempts and its old priority. */
+  reEnqueue(id: string, operator: Operator): Promise<RescueResult> {
+    return this.#logged('re_enqueue', id, operator, async (job) => {
+      if (job === null) return notFound(id);
+      const refusal = await this.#refusal('re_enqueue', job);
+      if (refusal !== null) return { kind: 'refused', message: refusal };
+      const replayed = await this.#deps.deadLetters.replay(
+        job._id.toHexString(),
+        {},
+        `Re-enqueued by ${operator.operator}: ${operator.reason}`,
+      );
+      if (replayed.kind === 'not_found') return notFound(id);
+      if (replayed.kind === 'not_dead')
+        return { kind: 'refused', message: `the job is ${replayed.job.currentState}: another was faster` };
+      return { kind: 'done', message: 'the job is queued again', details: { replays: replayed.job.replays } };
+    });
+  }
+
+  /** Delivers now, from this process, under the job's lease. Makes the job where there is none. */
+  async forceSubmit(
+    request: ForceSubmitRequest,
+    operator: Operator,
+    signal?: AbortSignal,
+  ): Promise<RescueResult> {
+    const { targets } = this.#deps;
+    const target = await targets.find(request);
+    const { asked, requestId, known } = target;
+    const subject = {
+      requestId,
+      raffleId: known?.raffleId ?? asked.raffleId,
+      jobId: known?._id.toHexString() ?? null,
+    };
+    return this.#deps.log.run('force_submit', subject, operator, async () => {
+      const { refusal } = await targets.judge(target);
+      if (refusal !== null) return { kind: 'refused', message: refusal };
+      const job = await targets.ensureJob(target);
+      const jobId = job._id.toHexString();
+      if (job.phase === 'dead') {
+        await this.#deps.deadLetters.replay(jobId, {}, `Forced by ${operator.operator}: ${operator.reason}`);
+      }
+      const run = await this.#deps.runner.run(jobId, undefined, signal);
+      if (run.kind === 'not_available') return { jobId, ...(await this.#notAvailable(jobId)) };
+      const after = await this.find(jobId);
+      const { currentState = 'unknown', txHash = null, ledger = null, lastError = null } = after ?? {};
+      return currentState === 'confirmed'
+        ? {
+            kind: 'done',
+            message: 'the randomness is on chain',
+            jobId,
+            details: { state: currentState, txHash, ledger },
+          }
+        : {
+            kind: 'refused',
+            message: `not delivered: the job is ${currentState}${lastError === null ? '' : ` (${lastError})`}`,
+            jobId,
+          };
+    });
+  }
+
+  /**
+   * Gives up a job that waits. One that a worker holds is left to it, and one whose transaction may still land has to learn
+   * how that ended: it would be called failed over a raffle that was served.
+   */
+  forceFail(id: string, { operator, reason }: Operator): Promise<RescueResult> {
+    return this.#logged('force_fail', id, { operator, reason }, async (job) => {
+      if (job === null) return notFound(id);
+      if (randomnessLifecycle.isTerminal(job.currentState)) {
+        return { kind: 'refused', message: `the job is ${job.currentState} already` };
+      }
+      const message = `given up by ${operator}: ${reason}`;
+      const seen: { txHash: string | null } = { txHash: null };
+      const run = await this.#deps.runner.run(job._id.toHexString(), (claimed) => {
+        seen.txHash = claimed.job.txHash;
+        return Promise.resolve(
+          seen.txHash === null
+            ? this.#deps.states.giveUp({ lease: claimed.lease, job: claimed.job }, 'FORCE_FAILED', message)
+            : { kind: 'postponed', delayMs: 0, reason: 'its transaction may still land' },
+        );
+      });
+      if (run.kind === 'not_available') return this.#notAvailable(job._id.toHexString());
+      if (run.ending === 'dead_lettered') {
+        return { kind: 'done', message: 'the job has failed', details: { state: 'failed' } };
+      }
+      return {
+        kind: 'refused',
+        message:
+          seen.txHash === null
+            ? 'the lease was lost while the job was being given up: look again'
+            : `its transaction ${seen.txHash} may still land; a worker, or force-submit, finds out how it ended`,
+      };
+    });
+  }
+
+  /** Clears a dead letter whose raffle needs nothing any more: its record is closed and the job is gone. */
+  discard(id: string, operator: Operator): Promise<RescueResult> {
+    return this.#logged('discard', id, operator, async (job) => {
+      if (job === null) return notFound(id);
+      const refusal = await this.#refusal('discard', job);
+      if (refusal !== null) return { kind: 'refused', message: refusal };
+      const result = await this.#deps.discards.discard(job);
+      switch (result.kind) {
+        case 'discarded': {
+          const { currentState: state, attempts, replays, epoch, lastError } = result.job;
+          return {
+            kind: 'done',
+            message: 'the dead letter is closed and the job is gone',
+            details: { state, attempts, replays, epoch, lastError },
+          };
+        }
+        case 'undecided':
+          return { kind: 'refused', message: 'how it ended is not known yet: look again shortly' };
+        case 'changed':
+          return { kind: 'refused', message: 'the job is not what it was a moment ago: look again' };
+      }
+    });
+  }
+
+  async #refusal(action: JobAction, job: StoredRandomnessJob, seen?: RaffleLook): Promise<string | null> {
+    const look = seen ?? (await this.#deps.look(job));
+    const isTooLate = action === 'discard' && (await this.#isTooLate(job));
+    return refusalOf(action, job, { look, isTooLate });
+  }
+
+  async #isTooLate({ requestedAtLedger }: StoredRandomnessJob): Promise<boolean> {
+    const { latestLedger, requestTimeoutLedgers } = this.#deps;
+    if (requestedAtLedger === null || requestTimeoutLedgers === 0) return false;
+    const ledger = await latestLedger(AbortSignal.timeout(LEDGER_TIMEOUT_MS)).catch(() => null);
+    return ledger !== null && ledger >= requestedAtLedger + requestTimeoutLedgers;
+  }
+
+  async #notAvailable(id: string): Promise<Extract<RescueResult, { kind: 'refused' }>> {
+    const job = await this.find(id);
+    const isOver = job !== null && randomnessLifecycle.isTerminal(job.currentState);
+    return { kind: 'refused', message: isOver ? `the job is ${job.currentState} already` : heldBy(job) };
+  }
+
+  async #logged(
+    action: RescueAction,
+    id: string,
+    operator: Operator,
+    act: (job: StoredRandomnessJob | null) => Promise<RescueResult>,
+  ): Promise<RescueResult> {
+    const job = await this.find(id);
+    const subject = {
+      requestId: job?.requestId ?? id,
+      raffleId: job?.raffleId ?? null,
+      jobId: job?._id.toHexString() ?? null,
+    };
+    return this.#deps.log.run(action, subject, operator, () => act(job));
+  }
+}
+
+const notFound = (id: string): RescueResult => ({ kind: 'not_found', message: `there is no job ${id}` });
