@@ -1,6 +1,8 @@
-import { TransientError } from '../../../src/platform/errors';
+import { RejectedError, TransientError } from '../../../src/platform/errors';
 import { makeWorkerId } from '../../../src/platform/ids';
 import { onlyJob } from '../../../src/queue/mongo-worker-queue';
+import type { RescueLogEntry } from '../../../src/randomness/rescue/rescue-log';
+import type { DrawReport } from '../../../src/randomness/rescue/stuck-report';
 import { openRandomness, type RandomnessFixture } from '../../support/randomness-fixture';
 import { until } from '../../support/worker-fixture';
 
@@ -10,6 +12,7 @@ let next = 1;
 beforeAll(async () => {
   world = await openRandomness({ QUEUE_MAX_RETRIES: '2' });
 });
+afterEach(() => jest.restoreAllMocks());
 afterAll(() => world.close());
 
 async function dead(
@@ -46,8 +49,12 @@ describe('re-enqueue', () => {
     expect(after.transitions.length).toBe(before.transitions.length + 1);
     expect(await world.tryOnce(id)).toMatchObject({ ending: 'completed' });
     expect((await world.job(id)).currentState).toBe('confirmed');
-    const { rows } = await world.pipeline.audit.page({ requestId: id, rescueOnly: true, limit: 5 });
-    expect(rows).toMatchObject([{ event: 'rescue_re_enqueue', data: { ...operator, result: 'done' } }]);
+    const { rows } = await world.pipeline.audit.page({
+      requestId: id,
+      events: ['rescue_re_enqueue'],
+      limit: 5,
+    });
+    expect(rows).toMatchObject([{ data: { ...operator, result: 'done' } }]);
   });
 
   it('replays once of two at the same time', async () => {
@@ -62,7 +69,7 @@ describe('re-enqueue', () => {
     world.chain.raffles.get(raffle)!.status = 'CANCELLED';
     expect(await world.pipeline.rescue.reEnqueue(id, operator)).toEqual({
       kind: 'refused',
-      message: 'the raffle is cancelled',
+      message: `the raffle is cancelled, so nothing is left to deliver; "discard ${id}" clears the dead letter`,
     });
     world.chain.drawing(900);
     await world.submit('alive', 900);
@@ -124,16 +131,107 @@ describe('force-submit', () => {
 
   it('says what it would do, before', async () => {
     world.chain.drawing(904, 600);
-    expect(await world.pipeline.rescue.preview({ requestId: 'preview', raffleId: 904 })).toMatchObject({
+    const estimates = jest.spyOn(world.chain, 'estimate');
+    expect(
+      await world.pipeline.rescue.planForceSubmit({ requestId: 'preview', raffleId: 904 }),
+    ).toMatchObject({
       method: 'VRF',
       contractStatus: 'drawing',
       prizeXlm: 600,
       jobId: null,
       sourceAccount: expect.stringMatching(/^G/) as string,
+      feeClass: 'urgent',
       feeEstimateStroops: '80120',
       feeProblem: null,
+      refusal: null,
     });
     expect(await world.pipeline.rescue.find('preview')).toBeNull();
+    // One that is queued keeps its own class.
+    await world.submit('preview', 904, { prizeXlm: 5 });
+    expect(
+      await world.pipeline.rescue.planForceSubmit({ requestId: 'preview', raffleId: 904 }),
+    ).toMatchObject({ feeClass: 'standard' });
+    expect(estimates.mock.calls).toMatchObject([
+      [expect.anything(), 'urgent', expect.anything()],
+      [expect.anything(), 'standard', expect.anything()],
+    ]);
+  });
+
+  it('makes no job where it is refused', async () => {
+    world.chain.drawing(910);
+    world.chain.raffles.get(910)!.status = 'CANCELLED';
+    const request = { requestId: 'refused', raffleId: 910 };
+    expect(await world.pipeline.rescue.forceSubmit(request, operator)).toEqual({
+      kind: 'refused',
+      message: 'the raffle is cancelled',
+    });
+    world.chain.scripts.read.push(new RejectedError('CONTRACT_REJECTED', 'contract error 1'));
+    expect(
+      await world.pipeline.rescue.forceSubmit({ requestId: 'refused', raffleId: 911 }, operator),
+    ).toMatchObject({ kind: 'refused', message: expect.stringContaining('no such raffle') as string });
+    expect(
+      await world.pipeline.rescue.forceSubmit({ requestId: 'refused', raffleId: null }, operator),
+    ).toMatchObject({ kind: 'refused', message: expect.stringContaining('raffleId') as string });
+    expect(await world.pipeline.rescue.find('refused')).toBeNull();
+  });
+
+  it('is of the raffle that the request is known under', async () => {
+    world.chain.drawing(912);
+    world.chain.drawing(913);
+    await world.submit('of-912', 912);
+    expect(await world.pipeline.rescue.forceSubmit({ requestId: 'of-912', raffleId: 913 }, operator)).toEqual(
+      { kind: 'refused', message: 'request of-912 is of raffle 912, not 913' },
+    );
+    expect(
+      await world.pipeline.rescue.forceSubmit({ requestId: 'of-912', raffleId: null }, operator),
+    ).toMatchObject({ kind: 'done' });
+    expect(world.chain.raffles.get(913)?.status).toBe('DRAWING');
+  });
+});
+
+describe('the log', () => {
+  it('has who is about to do what before it is done, and what came of it', async () => {
+    world.chain.drawing(920);
+    const { rescueLog } = world.pipeline;
+    const during: RescueLogEntry[] = [];
+    world.chain.scripts.prepare.push(async () => {
+      during.push(...(await rescueLog.page({ raffleId: 920, limit: 5 })).entries);
+      throw new TransientError('RPC_UNAVAILABLE', 'down');
+    });
+    await world.pipeline.rescue.forceSubmit({ requestId: 'logged', raffleId: 920 }, operator);
+    expect(during).toMatchObject([
+      {
+        action: 'FORCE_SUBMIT',
+        requestId: 'logged',
+        raffleId: 920,
+        jobId: null,
+        ...operator,
+        result: 'unfinished',
+      },
+    ]);
+    const { entries, isLast } = await rescueLog.page({ raffleId: 920, limit: 5 });
+    expect(entries).toMatchObject([
+      {
+        result: 'refused',
+        jobId: (await world.job('logged'))._id.toHexString(),
+        details: { message: 'not delivered: the job is retrying (down)' },
+      },
+    ]);
+    expect(isLast).toBe(true);
+    expect(await world.pipeline.audit.verifyChain()).toMatchObject({ kind: 'intact' });
+  });
+
+  it('tells of a command that failed', async () => {
+    world.chain.drawing(921);
+    await world.submit('failing', 921);
+    const outage = new Error('the database is away');
+    jest.spyOn(world.pipeline.queue, 'claim').mockRejectedValueOnce(outage);
+    await expect(
+      world.pipeline.rescue.forceSubmit({ requestId: 'failing', raffleId: 921 }, operator),
+    ).rejects.toBe(outage);
+    expect((await world.pipeline.rescueLog.page({ raffleId: 921, limit: 5 })).entries).toMatchObject([
+      { result: 'error', details: { message: 'the database is away' } },
+    ]);
   });
 });
 
@@ -195,6 +293,11 @@ describe('a job whose transaction may still land', () => {
 });
 
 describe('the stuck report', () => {
+  const reports = async (): Promise<Record<string, DrawReport>> => {
+    const draws = await world.pipeline.rescueLists.draws();
+    return Object.fromEntries(draws.map((draw) => [draw.requestId, draw]));
+  };
+
   it('tells late jobs from those that are in time', async () => {
     world.chain.drawing(907);
     world.chain.drawing(908);
@@ -205,8 +308,7 @@ describe('the stuck report', () => {
       requestedAtLedger: world.chain.ledger - 100,
     });
     await world.submit('in-time', 908);
-    const reports = await world.pipeline.rescue.reportOpen();
-    const byId = Object.fromEntries(reports.map((report) => [report.requestId, report]));
+    const byId = await reports();
     expect(byId['stuck-by-ledgers']).toMatchObject({
       status: 'stuck',
       contractStatus: 'drawing',
@@ -214,6 +316,40 @@ describe('the stuck report', () => {
       ledgerRange: { lagLedgers: 100 },
     });
     expect(byId['in-time']).toMatchObject({ status: 'pending', signals: [] });
+    expect(Object.values(byId)[0]?.status).toBe('stuck');
+  });
+
+  it('knows dead jobs by what their raffles came to', async () => {
+    const waiting = await dead();
+    const cancelled = await dead();
+    const served = await dead();
+    world.chain.raffles.get(cancelled.raffle)!.status = 'CANCELLED';
+    const { randomness } = await world.job(served.id);
+    const ours = world.chain.raffles.get(served.raffle)!;
+    Object.assign(ours, { status: 'FINALIZED', seed: Buffer.from(randomness!.seed, 'hex') });
+    const byId = await reports();
+    expect(byId[waiting.id]).toMatchObject({
+      status: 'stuck',
+      contractStatus: 'drawing',
+      signals: ['dead letter: INSUFFICIENT_FEE'],
+      nextStep: `mend the cause, then re-enqueue ${waiting.id}`,
+    });
+    expect(byId[cancelled.id]).toMatchObject({ status: 'failed', nextStep: `discard ${cancelled.id}` });
+    expect(byId[served.id]).toMatchObject({ status: 'confirmed', nextStep: `discard ${served.id}` });
+  });
+
+  it('lists beyond a page, and says how many there are', async () => {
+    const own = await openRandomness();
+    try {
+      const ids = Array.from({ length: 505 }, (_, index) => `many-${index}`);
+      await Promise.all(ids.map((id, index) => own.submit(id, index)));
+      const all = await own.pipeline.rescueLists.all(Number.POSITIVE_INFINITY);
+      expect(new Set(all.jobs.map(({ requestId }) => requestId)).size).toBe(505);
+      const some = await own.pipeline.rescueLists.all(3);
+      expect([some.jobs.length, some.total]).toEqual([3, 505]);
+    } finally {
+      await own.close();
+    }
   });
 });
 

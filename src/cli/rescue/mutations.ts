@@ -93,9 +93,10 @@ function preview(name: string, plan: { refusal: string | null }, facts: string[]
     lines: [
       `Dry run of ${name}:`,
       ...facts,
+      '',
       refusal === null
         ? 'Nothing was changed. Add --execute to do it.'
-        : `Nothing was changed, and --execute would be refused: ${refusal}.`,
+        : `Nothing was changed. With --execute it would be refused: ${refusal}.`,
     ],
   };
 }

@@ -11,6 +11,7 @@ export interface RescueListsDeps {
   contract: RaffleContract;
   look: LookAtRaffle;
   latestLedger: (signal: AbortSignal) => Promise<number>;
+  requestTimeoutLedgers: number;
   clock: Clock;
 }
 
@@ -67,12 +68,12 @@ export class RescueLists {
     at: { nowMs: number; currentLedger: number | null },
   ): Promise<DrawReport> {
     const look = await this.deps.look(job);
-    const { contract } = this.deps;
+    const { contract, requestTimeoutLedgers } = this.deps;
     const holdsOurs =
       look.kind === 'seen' &&
       job.randomness !== null &&
       look.view.deliveredSeed === contract.seedOnChain(job.randomness);
-    return reportDraw(job, { ...at, look, holdsOurs });
+    return reportDraw(job, { ...at, look, holdsOurs, requestTimeoutLedgers });
   }
 
   async #list(states: readonly JobState[], limit: number): Promise<JobList> {

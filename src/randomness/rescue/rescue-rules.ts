@@ -36,7 +36,7 @@ export function refusalIfOver(job: StoredRandomnessJob | null, look: RaffleLook)
   const status = overStatus(look);
   if (status === null) return null;
   return job?.phase === 'dead'
-    ? `the raffle is ${status}: nothing is left to deliver. "discard ${job.requestId}" clears the dead letter`
+    ? `the raffle is ${status}, so nothing is left to deliver; "discard ${job.requestId}" clears the dead letter`
     : `the raffle is ${status}`;
 }
 
@@ -61,5 +61,5 @@ function refusalToDiscard(job: StoredRandomnessJob, { look, isTooLate }: Circums
   if (look.kind === 'unreachable')
     return 'the raffle can’t be asked just now, and it may still wait for its randomness';
   if (look.kind === 'absent' || overStatus(look) !== null || isTooLate) return null;
-  return `the raffle still waits for its randomness: "re-enqueue ${job.requestId}" gives it another try`;
+  return `the raffle still waits for its randomness; "re-enqueue ${job.requestId}" gives it another try`;
 }

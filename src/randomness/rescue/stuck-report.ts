@@ -37,11 +37,13 @@ export interface DrawFacts {
   look: RaffleLook;
   /** The raffle holds the seed that this job made. */
   holdsOurs: boolean;
+  /** Ledgers after its request from which nothing is sent any more; 0 for no limit. */
+  requestTimeoutLedgers: number;
 }
 
 /** What an operator is to make of a draw that is not known to be over: how late it is, what says so, and what to do. */
 export function reportDraw(job: StoredRandomnessJob, facts: DrawFacts): DrawReport {
-  const { nowMs, currentLedger, look } = facts;
+  const { nowMs, currentLedger, look, requestTimeoutLedgers } = facts;
   const { requestedAtLedger } = job;
   const ageMs = Math.max(0, nowMs - job.requestedAt.getTime());
   const lagLedgers =
@@ -49,6 +51,7 @@ export function reportDraw(job: StoredRandomnessJob, facts: DrawFacts): DrawRepo
       ? null
       : Math.max(0, currentLedger - requestedAtLedger);
   const status = statusOfDraw(job, facts, { ageMs, lagLedgers });
+  const isTooLate = requestTimeoutLedgers > 0 && (lagLedgers ?? 0) >= requestTimeoutLedgers;
   return {
     raffleId: job.raffleId,
     requestId: job.requestId,
@@ -60,7 +63,7 @@ export function reportDraw(job: StoredRandomnessJob, facts: DrawFacts): DrawRepo
     queueState: `${job.currentState} (${job.phase})`,
     ledgerRange: { requestedAtLedger, currentLedger, lagLedgers },
     lastError: job.lastError,
-    nextStep: nextStep(job, status),
+    nextStep: nextStep(job, status, isTooLate),
     signals: signalsOf(job, look, { ageMs, lagLedgers }),
   };
 }
@@ -91,14 +94,16 @@ function signalsOf(job: StoredRandomnessJob, look: RaffleLook, { ageMs, lagLedge
   return signals;
 }
 
-function nextStep(job: StoredRandomnessJob, status: DrawStatus): string {
+function nextStep(job: StoredRandomnessJob, status: DrawStatus, isTooLate: boolean): string {
   const { phase, requestId } = job;
   if (phase === 'dead' && job.deadLetterPending) return 'wait: a worker is finding out how it ended';
   if (status === 'confirmed' || status === 'failed') {
     return phase === 'dead' ? `discard ${requestId}` : 'none: a worker will close it';
   }
+  if (phase === 'dead' && isTooLate) return `have the raffle fall back, then discard ${requestId}`;
   if (phase === 'dead') return `mend the cause, then re-enqueue ${requestId}`;
   if (phase === 'leased') return 'wait: a worker holds it';
+  if (isTooLate) return 'have the raffle fall back: nothing is sent any more';
   return status === 'stuck'
     ? 'see that workers run and the RPC answers, or force-submit'
     : 'wait: it is queued';
