@@ -1,8 +1,7 @@
 import { RejectedError, TransientError } from '../../../src/platform/errors';
 import { makeWorkerId } from '../../../src/platform/ids';
 import { onlyJob } from '../../../src/queue/mongo-worker-queue';
-import type { RescueLogEntry } from '../../../src/randomness/rescue/rescue-log';
-import type { DrawReport } from '../../../src/randomness/rescue/stuck-report';
+import { deadJob } from '../../support/dead-job';
 import { openRandomness, type RandomnessFixture } from '../../support/randomness-fixture';
 import { until } from '../../support/worker-fixture';
 
@@ -15,20 +14,7 @@ beforeAll(async () => {
 afterEach(() => jest.restoreAllMocks());
 afterAll(() => world.close());
 
-async function dead(
-  more: Parameters<RandomnessFixture['submit']>[2] = {},
-): Promise<{ id: string; raffle: number }> {
-  const raffle = next++;
-  const id = `req-${raffle}`;
-  world.chain.drawing(raffle);
-  await world.submit(id, raffle, more);
-  for (let attempt = 1; attempt <= 2; attempt++) {
-    world.chain.scripts.prepare.push(new TransientError('INSUFFICIENT_FEE', 'insufficient fee'));
-    await world.tryOnce(id);
-  }
-  await world.pipeline.projector.projectPending();
-  return { id, raffle };
-}
+const dead = (more: Parameters<RandomnessFixture['submit']>[2] = {}) => deadJob(world, next++, more);
 
 describe('re-enqueue', () => {
   it('starts a new life with the old seed, priority and history', async () => {
@@ -189,52 +175,6 @@ describe('force-submit', () => {
   });
 });
 
-describe('the log', () => {
-  it('has who is about to do what before it is done, and what came of it', async () => {
-    world.chain.drawing(920);
-    const { rescueLog } = world.pipeline;
-    const during: RescueLogEntry[] = [];
-    world.chain.scripts.prepare.push(async () => {
-      during.push(...(await rescueLog.page({ raffleId: 920, limit: 5 })).entries);
-      throw new TransientError('RPC_UNAVAILABLE', 'down');
-    });
-    await world.pipeline.rescue.forceSubmit({ requestId: 'logged', raffleId: 920 }, operator);
-    expect(during).toMatchObject([
-      {
-        action: 'FORCE_SUBMIT',
-        requestId: 'logged',
-        raffleId: 920,
-        jobId: null,
-        ...operator,
-        result: 'unfinished',
-      },
-    ]);
-    const { entries, isLast } = await rescueLog.page({ raffleId: 920, limit: 5 });
-    expect(entries).toMatchObject([
-      {
-        result: 'refused',
-        jobId: (await world.job('logged'))._id.toHexString(),
-        details: { message: 'not delivered: the job is retrying (down)' },
-      },
-    ]);
-    expect(isLast).toBe(true);
-    expect(await world.pipeline.audit.verifyChain()).toMatchObject({ kind: 'intact' });
-  });
-
-  it('tells of a command that failed', async () => {
-    world.chain.drawing(921);
-    await world.submit('failing', 921);
-    const outage = new Error('the database is away');
-    jest.spyOn(world.pipeline.queue, 'claim').mockRejectedValueOnce(outage);
-    await expect(
-      world.pipeline.rescue.forceSubmit({ requestId: 'failing', raffleId: 921 }, operator),
-    ).rejects.toBe(outage);
-    expect((await world.pipeline.rescueLog.page({ raffleId: 921, limit: 5 })).entries).toMatchObject([
-      { result: 'error', details: { message: 'the database is away' } },
-    ]);
-  });
-});
-
 describe('force-fail', () => {
   it('ends a waiting job, from queued and from retrying', async () => {
     world.chain.drawing(905);
@@ -289,67 +229,6 @@ describe('a job whose transaction may still land', () => {
       details: { state: 'failed' },
     });
     expect(await world.job('never-lands')).toMatchObject({ currentState: 'failed', phase: 'dead' });
-  });
-});
-
-describe('the stuck report', () => {
-  const reports = async (): Promise<Record<string, DrawReport>> => {
-    const draws = await world.pipeline.rescueLists.draws();
-    return Object.fromEntries(draws.map((draw) => [draw.requestId, draw]));
-  };
-
-  it('tells late jobs from those that are in time', async () => {
-    world.chain.drawing(907);
-    world.chain.drawing(908);
-    await world.pipeline.service.submit({
-      requestId: 'stuck-by-ledgers',
-      raffleId: 907,
-      source: 'event',
-      requestedAtLedger: world.chain.ledger - 100,
-    });
-    await world.submit('in-time', 908);
-    const byId = await reports();
-    expect(byId['stuck-by-ledgers']).toMatchObject({
-      status: 'stuck',
-      contractStatus: 'drawing',
-      queueState: 'queued (ready)',
-      ledgerRange: { lagLedgers: 100 },
-    });
-    expect(byId['in-time']).toMatchObject({ status: 'pending', signals: [] });
-    expect(Object.values(byId)[0]?.status).toBe('stuck');
-  });
-
-  it('knows dead jobs by what their raffles came to', async () => {
-    const waiting = await dead();
-    const cancelled = await dead();
-    const served = await dead();
-    world.chain.raffles.get(cancelled.raffle)!.status = 'CANCELLED';
-    const { randomness } = await world.job(served.id);
-    const ours = world.chain.raffles.get(served.raffle)!;
-    Object.assign(ours, { status: 'FINALIZED', seed: Buffer.from(randomness!.seed, 'hex') });
-    const byId = await reports();
-    expect(byId[waiting.id]).toMatchObject({
-      status: 'stuck',
-      contractStatus: 'drawing',
-      signals: ['dead letter: INSUFFICIENT_FEE'],
-      nextStep: `mend the cause, then re-enqueue ${waiting.id}`,
-    });
-    expect(byId[cancelled.id]).toMatchObject({ status: 'failed', nextStep: `discard ${cancelled.id}` });
-    expect(byId[served.id]).toMatchObject({ status: 'confirmed', nextStep: `discard ${served.id}` });
-  });
-
-  it('lists beyond a page, and says how many there are', async () => {
-    const own = await openRandomness();
-    try {
-      const ids = Array.from({ length: 505 }, (_, index) => `many-${index}`);
-      await Promise.all(ids.map((id, index) => own.submit(id, index)));
-      const all = await own.pipeline.rescueLists.all(Number.POSITIVE_INFINITY);
-      expect(new Set(all.jobs.map(({ requestId }) => requestId)).size).toBe(505);
-      const some = await own.pipeline.rescueLists.all(3);
-      expect([some.jobs.length, some.total]).toEqual([3, 505]);
-    } finally {
-      await own.close();
-    }
   });
 });
 

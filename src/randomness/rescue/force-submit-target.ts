@@ -2,7 +2,7 @@ import type { RaffleContract, RaffleJob } from '../contracts/raffle-contract';
 import type { StoredRandomnessJob } from '../randomness-job.model';
 import type { RandomnessJobs } from '../randomness-jobs.repository';
 import type { RandomnessService } from '../randomness.service';
-import type { LookAtRaffle, RaffleLook } from './raffle-look';
+import { type LookAtRaffle, type RaffleLook, statusOf } from './raffle-look';
 import { refusalIfAnother, refusalIfOver } from './rescue-rules';
 
 export interface ForceSubmitRequest {
@@ -53,9 +53,15 @@ export class ForceSubmitTargets {
       return { look, refusal: refusalIfAnother(known, asked) ?? refusalIfOver(known, look) };
     const problem = this.deps.contract.problemOf(asked);
     if (problem !== null) return { look, refusal: `${problem.field}: ${problem.problem}` };
-    // A job made for a raffle that isn't there could only die.
-    const refusal = look.kind === 'absent' ? `no such raffle: ${look.problem}` : refusalIfOver(null, look);
-    return { look, refusal };
+    // A job made for a raffle that isn't there, or has asked for nothing, could only die.
+    if (look.kind === 'absent') return { look, refusal: `no such raffle: ${look.problem}` };
+    const isWaiting = statusOf(look) !== 'open';
+    return {
+      look,
+      refusal: isWaiting
+        ? refusalIfOver(null, look)
+        : 'the raffle is open: it has asked for no randomness yet',
+    };
   }
 
   async ensureJob({ asked, known, prizeXlm }: ForceSubmitTarget): Promise<StoredRandomnessJob> {
