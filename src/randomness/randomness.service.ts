@@ -1,7 +1,7 @@
 import type { Clock } from '../platform/clock';
 import { type FieldProblem, HttpProblem, notFound } from '../platform/problem';
 import type { Commitments } from './commitments.repository';
-import type { RaffleContract } from './contracts/raffle-contract';
+import type { RaffleContract, RaffleJob } from './contracts/raffle-contract';
 import type { JobStateManager } from './job-state-manager';
 import { priorityOf, type PriorityFlag, type PriorityThresholds } from './priority';
 import type { RandomnessClaim, RandomnessGenerator, RandomnessVerdict } from './randomness-generator';
@@ -67,14 +67,11 @@ export class RandomnessService {
   async ensureJob(
     submission: Submission,
   ): Promise<{ kind: 'enqueued' | 'already_there'; job: StoredRandomnessJob }> {
-    const { states, contract, generator, thresholds, oracleKey, clock, wake } = this.#deps;
+    const { states, contract, thresholds, oracleKey, clock, wake } = this.#deps;
     const { requestId, raffleId, prizeXlm, priority, source } = submission;
     const contractId = submission.contractId ?? this.#deps.contractId;
     const raffleJob = { contractId, contractRequestId: requestId, raffleId };
-    const problem =
-      contract.problemOf(raffleJob) ??
-      generator.problemOf({ requestId, raffleId }) ??
-      this.#foreignContract(contractId);
+    const problem = this.problemOf(raffleJob);
     if (problem !== null) {
       throw new HttpProblem(400, 'VALIDATION_FAILED', `${problem.field}: ${problem.problem}`, [problem]);
     }
@@ -94,6 +91,17 @@ export class RandomnessService {
     });
     if (result.kind === 'enqueued') wake();
     return result;
+  }
+
+  /** What is wrong with a request; null when nothing is. */
+  problemOf(raffleJob: RaffleJob): FieldProblem | null {
+    const { contract, generator } = this.#deps;
+    const { contractId, contractRequestId: requestId, raffleId } = raffleJob;
+    return (
+      contract.problemOf(raffleJob) ??
+      generator.problemOf({ requestId, raffleId }) ??
+      this.#foreignContract(contractId)
+    );
   }
 
   /** The job that an event of `contractId` is about. */

@@ -142,11 +142,11 @@ describe('a command that dies', () => {
 
   it.each([
     ['after its intent', 'insert', { isThere: true, isOpen: true }],
-    ['after the record was closed', 'update', { isThere: true, isOpen: false }],
+    ['after the record was closed', 'deadLetteredRequests', { isThere: true, isOpen: false }],
     ['after the job was removed', 'delete', { isThere: false, isOpen: false }],
-  ] as const)('%s leaves a job to discard again, or none', async (_when, command, left) => {
+  ] as const)('%s leaves a job to discard again, or none', async (_when, call, left) => {
     const { id, key } = await deadAndOver();
-    void proxy.loseReplyTo(command).then(() => proxy.down());
+    void proxy.loseReplyTo(call).then(() => proxy.down());
     await expect(doomed.rescue.discard(id, operator)).rejects.toThrow();
 
     const job = await world.pipeline.rescue.find(id);

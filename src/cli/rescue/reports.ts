@@ -126,14 +126,18 @@ export async function verifyAudit({ pipeline }: OpenRescue): Promise<Answer> {
     : {
         exitCode: exitCodes.found,
         data: { ...verdict },
-        lines: [`Broken at row ${verdict.fault.seq}: ${problems[verdict.fault.problem]}.`],
+        lines: [
+          `Broken at row ${verdict.fault.seq}: ${problems[verdict.fault.problem] ?? verdict.fault.problem}.`,
+        ],
       };
 }
 
 const sentence = (text: string): string => `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;
 
-const problems = {
+const problems: Partial<Record<string, string>> = {
   gap: 'a row before it is missing',
   broken_link: 'it does not hang on the row before it',
   altered_row: 'it is not what it was when it was written',
-} as const;
+  rewritten: 'it is not the row that was written there',
+  cut_off: 'it and what followed were cut off',
+};

@@ -11,7 +11,7 @@ import type { AuditTrail } from '../audit-trail';
 
 export type RescueDeps = Pick<
   RescueServiceDeps,
-  'jobs' | 'states' | 'deadLetters' | 'runner' | 'latestLedger' | 'requestTimeoutLedgers' | 'logger'
+  'jobs' | 'endings' | 'deadLetters' | 'runner' | 'latestLedger' | 'requestTimeoutLedgers' | 'logger'
 > &
   Omit<ForceSubmitTargetsDeps, 'look'> &
   Omit<ForceSubmitPreviewDeps, 'targets'> & {

@@ -85,9 +85,11 @@ export class ForceSubmitPreview {
   ): Promise<Pick<ForceSubmitPlan, 'method' | 'feeEstimateStroops' | 'feeProblem'>> {
     const { contract, feeEstimator, generator, processor } = this.deps;
     const stored = known?.randomness ?? null;
-    if (look.kind !== 'seen') {
+    // Before its draw a raffle's seed is for nobody to know, a node that simulates its delivery included.
+    if (look.kind !== 'seen' || look.view.status !== 'drawing') {
       const method = stored?.method ?? generator.methodFor(prize);
-      return { method, feeEstimateStroops: null, feeProblem: look.problem };
+      const feeProblem = look.kind === 'seen' ? `the raffle is ${look.view.status}` : look.problem;
+      return { method, feeEstimateStroops: null, feeProblem };
     }
     const randomness = stored ?? (await processor.randomnessFor(seeker, look.view));
     const { method } = randomness;

@@ -1,4 +1,4 @@
-import type { RaffleContract, RaffleJob } from '../contracts/raffle-contract';
+import type { RaffleJob } from '../contracts/raffle-contract';
 import type { StoredRandomnessJob } from '../randomness-job.model';
 import type { RandomnessJobs } from '../randomness-jobs.repository';
 import type { RandomnessService } from '../randomness.service';
@@ -25,7 +25,6 @@ export interface ForceSubmitTarget {
 export interface ForceSubmitTargetsDeps {
   jobs: RandomnessJobs;
   service: RandomnessService;
-  contract: RaffleContract;
   contractId: string;
   look: LookAtRaffle;
 }
@@ -38,11 +37,15 @@ export class ForceSubmitTargets {
 
   async find({ requestId: text, raffleId, prizeXlm }: ForceSubmitRequest): Promise<ForceSubmitTarget> {
     const [, contractId = this.deps.contractId, contractRequestId = text] = QUALIFIED.exec(text) ?? [];
-    const requestId = this.deps.service.identityOf(contractId, contractRequestId);
+    const { jobs, service } = this.deps;
+    const requestId = service.identityOf(contractId, contractRequestId);
     return {
       requestId,
       asked: { contractId, contractRequestId, raffleId },
-      known: await this.deps.jobs.find(requestId),
+      // A raffle that was given wrong is told by the job that has the request's id.
+      known:
+        (await service.findOf({ contractId, requestId: contractRequestId, raffleId })) ??
+        (await jobs.find(requestId)),
       prizeXlm: prizeXlm ?? null,
     };
   }
@@ -51,7 +54,7 @@ export class ForceSubmitTargets {
     const look = await this.deps.look(known ?? asked);
     if (known !== null)
       return { look, refusal: refusalIfAnother(known, asked) ?? refusalIfOver(known, look) };
-    const problem = this.deps.contract.problemOf(asked);
+    const problem = this.deps.service.problemOf(asked);
     if (problem !== null) return { look, refusal: `${problem.field}: ${problem.problem}` };
     // A job made for a raffle that isn't there, or has asked for nothing, could only die.
     if (look.kind === 'absent') return { look, refusal: `no such raffle: ${look.problem}` };

@@ -1,6 +1,6 @@
 import type { Logger } from '../../platform/logger';
 import type { SoloRunner } from '../../worker/solo-runner';
-import type { JobStateManager } from '../job-state-manager';
+import type { Endings } from '../job-endings';
 import type { RandomnessDeadLetters } from '../randomness-dead-letters';
 import type { RandomnessJob, StoredRandomnessJob } from '../randomness-job.model';
 import type { RandomnessJobs } from '../randomness-jobs.repository';
@@ -15,7 +15,7 @@ import { type JobAction, heldBy, refusalOf } from './rescue-rules';
 
 export interface RescueServiceDeps {
   jobs: RandomnessJobs;
-  states: JobStateManager;
+  endings: Endings;
   deadLetters: RandomnessDeadLetters;
   discards: DeadLetterDiscard;
   runner: SoloRunner<RandomnessJob>;
@@ -119,8 +119,8 @@ export class RescueService {
   }
 
   /**
-   * Gives up a job that waits. One that a worker holds is left to it, and one whose transaction may still land has to learn
-   * how that ended: it would be called failed over a raffle that was served.
+   * Gives up a job that waits. One that a worker holds is left to it. Of one whose transaction may still land, the
+   * post-mortem waits for how that ends.
    */
   forceFail(id: string, { operator, reason }: Operator): Promise<RescueResult> {
     return this.#logged('force_fail', id, { operator, reason }, async (job) => {
@@ -129,25 +129,26 @@ export class RescueService {
         return { kind: 'refused', message: `the job is ${job.currentState} already` };
       }
       const message = `given up by ${operator}: ${reason}`;
-      const seen: { txHash: string | null } = { txHash: null };
-      const run = await this.#deps.runner.run(job._id.toHexString(), (claimed) => {
-        seen.txHash = claimed.job.txHash;
-        return Promise.resolve(
-          seen.txHash === null
-            ? this.#deps.states.giveUp({ lease: claimed.lease, job: claimed.job }, 'FORCE_FAILED', message)
-            : { kind: 'postponed', delayMs: 0, reason: 'its transaction may still land' },
-        );
-      });
-      if (run.kind === 'not_available') return this.#notAvailable(job._id.toHexString());
-      if (run.ending === 'dead_lettered') {
-        return { kind: 'done', message: 'the job has failed', details: { state: 'failed' } };
+      const jobId = job._id.toHexString();
+      const run = await this.#deps.runner.run(jobId, (claimed) =>
+        Promise.resolve(
+          this.#deps.endings.giveUp({ lease: claimed.lease, job: claimed.job }, 'FORCE_FAILED', message),
+        ),
+      );
+      if (run.kind === 'not_available') return this.#notAvailable(jobId);
+      if (run.ending !== 'dead_lettered') {
+        return {
+          kind: 'refused',
+          message: 'the lease was lost while the job was being given up: look again',
+        };
       }
+      const state = (await this.find(jobId))?.currentState ?? 'failed';
       return {
-        kind: 'refused',
-        message:
-          seen.txHash === null
-            ? 'the lease was lost while the job was being given up: look again'
-            : `its transaction ${seen.txHash} may still land; a worker, or force-submit, finds out how it ended`,
+        kind: 'done',
+        message: !randomnessLifecycle.isTerminal(state)
+          ? `the job is given up; its transaction ${String(job.txHash)} may still land: then it ends as confirmed, else as failed`
+          : `the job is ${state}`,
+        details: { state },
       };
     });
   }
