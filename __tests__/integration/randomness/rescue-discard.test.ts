@@ -103,6 +103,34 @@ it('waits for the projection of a death, so that none comes after it', async () 
   expect(await isOpen(key)).toBe(false);
 });
 
+it('is refused, as whatever else is, while a transaction of the dead job may land', async () => {
+  const { chain, pipeline } = world;
+  const raffle = next++;
+  chain.drawing(raffle);
+  await world.submit('in-flight', raffle);
+  chain.scripts.confirm.push(new TransientError('RPC_UNAVAILABLE', 'down'));
+  await world.tryOnce('in-flight');
+  const { txHash } = await world.job('in-flight');
+  // Looked at by the give-up and by each of the three.
+  for (let look = 0; look < 4; look++) chain.scripts.confirm.push({ kind: 'unknown', hash: txHash! });
+  await pipeline.rescue.forceFail('in-flight', operator);
+  for (const result of [
+    await pipeline.rescue.discard('in-flight', operator),
+    await pipeline.rescue.reEnqueue('in-flight', operator),
+    await pipeline.rescue.forceSubmit({ requestId: 'in-flight', raffleId: raffle }, operator),
+  ]) {
+    expect(result).toEqual({
+      kind: 'refused',
+      message: `its transaction ${txHash} may still land: look again shortly`,
+    });
+  }
+  // It did land.
+  expect(await pipeline.rescue.discard('in-flight', operator)).toEqual({
+    kind: 'refused',
+    message: 'the job is confirmed, not dead: there is nothing to discard',
+  });
+});
+
 it('and a re-enqueue at the same time: one of them, and never an open dead letter', async () => {
   const { id, key } = await deadAndOver();
   // The raffle is read once each; for the re-enqueue it seems to wait still.

@@ -28,14 +28,14 @@ export interface Rescue {
 }
 
 export function createRescue(deps: RescueDeps): Rescue {
-  const { jobs, audit, logger, contract, deadLetters: projector } = deps;
+  const { jobs, audit, logger, contract } = deps;
   const look = raffleLook(contract, logger);
   const rescueLog = new RescueLog({ audit, logger });
   const targets = new ForceSubmitTargets({ ...deps, look });
   return {
     rescue: new RescueService({
       ...deps,
-      discards: new DeadLetterDiscard({ ...deps, projector }),
+      discards: new DeadLetterDiscard(deps),
       targets,
       previews: new ForceSubmitPreview({ ...deps, targets }),
       look,

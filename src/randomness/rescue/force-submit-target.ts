@@ -3,7 +3,7 @@ import type { StoredRandomnessJob } from '../randomness-job.model';
 import type { RandomnessJobs } from '../randomness-jobs.repository';
 import type { RandomnessService } from '../randomness.service';
 import { type LookAtRaffle, type RaffleLook, statusOf } from './raffle-look';
-import { refusalIfAnother, refusalIfOver } from './rescue-rules';
+import { refusalIfAnother, refusalIfOver, refusalIfUndecided } from './rescue-rules';
 
 export interface ForceSubmitRequest {
   raffleId: number | null;
@@ -52,8 +52,11 @@ export class ForceSubmitTargets {
 
   async judge({ asked, known }: ForceSubmitTarget): Promise<{ look: RaffleLook; refusal: string | null }> {
     const look = await this.deps.look(known ?? asked);
-    if (known !== null)
-      return { look, refusal: refusalIfAnother(known, asked) ?? refusalIfOver(known, look) };
+    if (known !== null) {
+      const refusal =
+        refusalIfAnother(known, asked) ?? refusalIfUndecided(known) ?? refusalIfOver(known, look);
+      return { look, refusal };
+    }
     const problem = this.deps.service.problemOf(asked);
     if (problem !== null) return { look, refusal: `${problem.field}: ${problem.problem}` };
     // A job made for a raffle that isn't there, or has asked for nothing, could only die.

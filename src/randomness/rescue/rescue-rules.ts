@@ -21,13 +21,13 @@ export function refusalOf(
   switch (action) {
     case 're_enqueue':
       if (job.phase !== 'dead') return notDead(job, 're-enqueue');
-      return refusalIfOver(job, look);
+      return refusalIfUndecided(job) ?? refusalIfOver(job, look);
     case 'force_fail':
       if (randomnessLifecycle.isTerminal(job.currentState)) return `the job is ${job.currentState} already`;
       return job.phase === 'leased' ? heldBy(job) : null;
     case 'discard':
       if (job.phase !== 'dead') return notDead(job, 'discard');
-      return refusalToDiscard(job, { look, isTooLate });
+      return refusalIfUndecided(job) ?? refusalToDiscard(job, { look, isTooLate });
   }
 }
 
@@ -39,6 +39,12 @@ export function refusalIfOver(job: StoredRandomnessJob | null, look: RaffleLook)
     ? `the raffle is ${status}, so nothing is left to deliver; "discard ${job.requestId}" clears the dead letter`
     : `the raffle is ${status}`;
 }
+
+/** It died with its delivery on the way. Until that has ended nobody knows what there is to do. */
+export const refusalIfUndecided = (job: StoredRandomnessJob): string | null =>
+  job.phase === 'dead' && job.txHash !== null && !randomnessLifecycle.isTerminal(job.currentState)
+    ? `its transaction ${job.txHash} may still land: look again shortly`
+    : null;
 
 /** A request is known under one raffle of one contract; another one in the command is a slip of the pen. */
 export function refusalIfAnother(known: StoredRandomnessJob, asked: RaffleJob): string | null {

@@ -61,7 +61,8 @@ export class RescueService {
 
   /** Sends a dead job back to work, with fresh attempts and its old priority. */
   reEnqueue(id: string, operator: Operator): Promise<RescueResult> {
-    return this.#logged('re_enqueue', id, operator, async (job) => {
+    return this.#logged('re_enqueue', id, operator, async (found) => {
+      const job = await this.#afterPostMortem(found);
       if (job === null) return notFound(id);
       const refusal = await this.#refusal('re_enqueue', job);
       if (refusal !== null) return { kind: 'refused', message: refusal };
@@ -92,9 +93,10 @@ export class RescueService {
       jobId: known?._id.toHexString() ?? null,
     };
     return this.#deps.log.run('force_submit', subject, operator, async () => {
-      const { refusal } = await targets.judge(target);
+      const current = { ...target, known: await this.#afterPostMortem(known) };
+      const { refusal } = await targets.judge(current);
       if (refusal !== null) return { kind: 'refused', message: refusal };
-      const job = await targets.ensureJob(target);
+      const job = await targets.ensureJob(current);
       const jobId = job._id.toHexString();
       if (job.phase === 'dead') {
         await this.#deps.deadLetters.replay(jobId, {}, `Forced by ${operator.operator}: ${operator.reason}`);
@@ -155,26 +157,28 @@ export class RescueService {
 
   /** Clears a dead letter whose raffle needs nothing any more: its record is closed and the job is gone. */
   discard(id: string, operator: Operator): Promise<RescueResult> {
-    return this.#logged('discard', id, operator, async (job) => {
+    return this.#logged('discard', id, operator, async (found) => {
+      const job = await this.#afterPostMortem(found);
       if (job === null) return notFound(id);
       const refusal = await this.#refusal('discard', job);
       if (refusal !== null) return { kind: 'refused', message: refusal };
-      const result = await this.#deps.discards.discard(job);
-      switch (result.kind) {
-        case 'discarded': {
-          const { currentState: state, attempts, replays, epoch, lastError } = result.job;
-          return {
-            kind: 'done',
-            message: 'the dead letter is closed and the job is gone',
-            details: { state, attempts, replays, epoch, lastError },
-          };
-        }
-        case 'undecided':
-          return { kind: 'refused', message: 'how it ended is not known yet: look again shortly' };
-        case 'changed':
-          return { kind: 'refused', message: 'the job is not what it was a moment ago: look again' };
-      }
+      if (!(await this.#deps.discards.discard(job)))
+        return { kind: 'refused', message: 'the job is not what it was a moment ago: look again' };
+      const { currentState: state, attempts, replays, epoch, lastError } = job;
+      return {
+        kind: 'done',
+        message: 'the dead letter is closed and the job is gone',
+        details: { state, attempts, replays, epoch, lastError },
+      };
     });
+  }
+
+  /** What a job died of is found out and put on record first, where that is still to be done and can be. */
+  async #afterPostMortem(job: StoredRandomnessJob | null): Promise<StoredRandomnessJob | null> {
+    if (job?.phase !== 'dead' || !job.deadLetterPending) return job;
+    const jobId = job._id.toHexString();
+    await this.#deps.deadLetters.projectOne(jobId);
+    return this.#deps.jobs.findById(jobId);
   }
 
   async #refusal(action: JobAction, job: StoredRandomnessJob, seen?: RaffleLook): Promise<string | null> {
