@@ -107,10 +107,15 @@ const exitCodeOf = {
   not_found: exitCodes.notFound,
 } as const;
 
+/** Where the name of a detail isn't a word. */
+const labels: Partial<Record<string, string>> = { txHash: 'transaction', lastError: 'last error' };
+
 function resultOf(name: string, result: RescueResult): Answer {
   const { kind, message } = result;
   const facts =
-    kind === 'done' ? Object.entries(result.details).map(([key, value]) => [key, cell(value)] as const) : [];
+    kind === 'done'
+      ? Object.entries(result.details).map(([key, value]) => [labels[key] ?? key, cell(value)] as const)
+      : [];
   return {
     exitCode: exitCodeOf[kind],
     data: { action: name, executed: kind === 'done', result },

@@ -38,7 +38,8 @@ export async function openRescue(environment: Record<string, string | undefined>
   }
   const { config } = result;
   const logger = createLogger({
-    level: config.LOG_LEVEL === 'info' ? 'warn' : config.LOG_LEVEL,
+    // The answer itself says what went wrong; whoever wants to read more asks for it.
+    level: config.LOG_LEVEL === 'info' ? 'error' : config.LOG_LEVEL,
     role: 'rescue',
     secrets: secretsOf(config),
     destination: pino.destination({ dest: STDERR, sync: true }),

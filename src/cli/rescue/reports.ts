@@ -53,6 +53,7 @@ export async function listStuck({ pipeline }: OpenRescue): Promise<Answer> {
     lines: [
       ...(draws.length === 0 ? [] : [...table(draws.map(drawRow), drawColumns), '']),
       draws.length === 0 ? 'No open draws.' : summaryOf(draws),
+      ...unreadNote(draws),
     ],
   };
 }
@@ -88,6 +89,13 @@ function summaryOf(draws: readonly DrawReport[]): string {
   return `${count(draws.length, 'draw')}: ${counted.join(', ')}.`;
 }
 
+function unreadNote(draws: readonly DrawReport[]): string[] {
+  const unread = draws.filter(({ contractStatus }) => contractStatus === 'unknown').length;
+  return unread === 0
+    ? []
+    : [`${count(unread, 'raffle')} could not be read and may wait; the signals of --json say why.`];
+}
+
 export async function showLogs({ pipeline }: OpenRescue, query: RescueLogQuery): Promise<Answer> {
   const { entries, isLast } = await pipeline.rescueLog.page(query);
   return {
@@ -97,7 +105,7 @@ export async function showLogs({ pipeline }: OpenRescue, query: RescueLogQuery):
       ...(entries.length === 0 ? ['Nothing was done yet.'] : table(entries.map(logRow), logColumns)),
       ...(isLast
         ? []
-        : ['', `The newest ${count(entries.length, 'entry', 'entries')}: raise --limit for older ones.`]),
+        : ['', `${count(entries.length, 'entry', 'entries')} shown: raise --limit for older ones.`]),
     ],
   };
 }
