@@ -111,13 +111,14 @@ it('is refused, as whatever else is, while a transaction of the dead job may lan
   chain.scripts.confirm.push(new TransientError('RPC_UNAVAILABLE', 'down'));
   await world.tryOnce('in-flight');
   const { txHash } = await world.job('in-flight');
-  // Looked at by the give-up and by each of the three.
+  // Looked at by the give-up and by all but the last of these.
   for (let look = 0; look < 4; look++) chain.scripts.confirm.push({ kind: 'unknown', hash: txHash! });
   await pipeline.rescue.forceFail('in-flight', operator);
   for (const result of [
     await pipeline.rescue.discard('in-flight', operator),
     await pipeline.rescue.reEnqueue('in-flight', operator),
     await pipeline.rescue.forceSubmit({ requestId: 'in-flight', raffleId: raffle }, operator),
+    await pipeline.rescue.forceFail('in-flight', operator),
   ]) {
     expect(result).toEqual({
       kind: 'refused',

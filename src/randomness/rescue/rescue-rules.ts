@@ -24,7 +24,7 @@ export function refusalOf(
       return refusalIfUndecided(job) ?? refusalIfOver(job, look);
     case 'force_fail':
       if (randomnessLifecycle.isTerminal(job.currentState)) return `the job is ${job.currentState} already`;
-      return job.phase === 'leased' ? heldBy(job) : null;
+      return job.phase === 'leased' ? heldBy(job) : refusalIfUndecided(job);
     case 'discard':
       if (job.phase !== 'dead') return notDead(job, 'discard');
       return refusalIfUndecided(job) ?? refusalToDiscard(job, { look, isTooLate });

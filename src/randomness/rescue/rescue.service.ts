@@ -11,7 +11,7 @@ import type { ForceSubmitRequest, ForceSubmitTargets } from './force-submit-targ
 import { type JobPlan, jobPlan } from './job-plan';
 import type { LookAtRaffle, RaffleLook } from './raffle-look';
 import type { Operator, RescueAction, RescueLog, RescueResult } from './rescue-log';
-import { type JobAction, heldBy, refusalOf } from './rescue-rules';
+import { type JobAction, heldBy, refusalIfUndecided, refusalOf } from './rescue-rules';
 
 export interface RescueServiceDeps {
   jobs: RandomnessJobs;
@@ -196,8 +196,10 @@ export class RescueService {
 
   async #notAvailable(id: string): Promise<Extract<RescueResult, { kind: 'refused' }>> {
     const job = await this.find(id);
-    const isOver = job !== null && randomnessLifecycle.isTerminal(job.currentState);
-    return { kind: 'refused', message: isOver ? `the job is ${job.currentState} already` : heldBy(job) };
+    if (job !== null && randomnessLifecycle.isTerminal(job.currentState))
+      return { kind: 'refused', message: `the job is ${job.currentState} already` };
+    const undecided = job === null ? null : refusalIfUndecided(job);
+    return { kind: 'refused', message: undecided ?? heldBy(job) };
   }
 
   async #logged(
