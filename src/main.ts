@@ -3,6 +3,7 @@ import { openHouse, type House } from './composition';
 import { describeConfigProblems, readConfig, secretsOf, type Config } from './platform/config';
 import { describeFailure } from './platform/errors';
 import { createLogger, makeCensor, type Logger } from './platform/logger';
+import { warnOfUnread } from './platform/settings/superseded';
 
 /**
  * For what follows the drain: aborted jobs are handed back, the last heartbeat is written, connections close. What has not
@@ -15,10 +16,11 @@ async function main(): Promise<void> {
   const result = readConfig(process.env);
   if (result.kind === 'invalid') fail(describeConfigProblems(result.problems));
 
-  const { config } = result;
+  const { config, unread } = result;
   const secrets = secretsOf(config);
   const logger = createLogger({ level: config.LOG_LEVEL, role: config.SOROLANE_ROLES.join('+'), secrets });
   exitOnFault(logger);
+  warnOfUnread(logger, unread);
   const opening = openHouse(config, logger);
   // From the first moment: a signal that came while the house opened would otherwise end the process undrained.
   stopOnSignals(opening, config, logger);

@@ -53,13 +53,15 @@ describe('a process of the house', () => {
   });
 
   test('without its database it ends with 1, says which, and gives no password away', async () => {
-    const { code, stderr } = await startProgram('main.ts', {
+    const { code, stdout, stderr } = await startProgram('main.ts', {
       environment: environment({
         MONGODB_URI: 'mongodb://user:hunter2@127.0.0.1:1/none',
         MONGODB_CONNECT_TIMEOUT_MS: '500',
+        HORIZON_URL: 'https://horizon.example',
       }),
     }).ended;
     expect(code).toBe(1);
+    expect(stdout).toContain('HORIZON_URL is set, but nothing reads it');
     expect(stderr).toContain('127.0.0.1:1');
     expect(stderr).not.toContain('hunter2');
     expect(stderr).not.toMatch(/^\s+at /m);

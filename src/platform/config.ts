@@ -5,6 +5,7 @@ import { httpSettings } from './settings/http.settings';
 import { ingestionSettings } from './settings/ingestion.settings';
 import { randomnessSettings } from './settings/randomness.settings';
 import { stellarSettings } from './settings/stellar.settings';
+import { supersededIn, type UnreadSetting } from './settings/superseded';
 import { verificationSettings } from './settings/verification.settings';
 import { workerSettings } from './settings/worker.settings';
 
@@ -37,7 +38,9 @@ export interface ConfigProblem {
   problem: string;
 }
 
-export type ConfigResult = { kind: 'valid'; config: Config } | { kind: 'invalid'; problems: ConfigProblem[] };
+export type ConfigResult =
+  /** `unread` are set, and belong to earlier services. */
+  { kind: 'valid'; config: Config; unread: UnreadSetting[] } | { kind: 'invalid'; problems: ConfigProblem[] };
 
 /** Reads every variable and reports all that is wrong at once. An empty variable counts as unset. */
 export function readConfig(environment: Record<string, string | undefined>): ConfigResult {
@@ -59,9 +62,11 @@ export function readConfig(environment: Record<string, string | undefined>): Con
     const problem = check.problem(values as Config);
     if (problem !== null) problems.push({ variable: check.variables[0] as string, problem });
   }
+  const { stopping, warnings } = supersededIn(environment);
+  problems.push(...stopping);
   return problems.length > 0
     ? { kind: 'invalid', problems }
-    : { kind: 'valid', config: Object.freeze(values) as Config };
+    : { kind: 'valid', config: Object.freeze(values) as Config, unread: warnings };
 }
 
 /** One line a problem, for a person at a terminal. Values are not repeated: they may be secrets. */

@@ -4,6 +4,7 @@ import { connectDatabase } from '../../platform/database/connection';
 import { ensureIndexes } from '../../platform/database/indexes';
 import { PermanentError } from '../../platform/errors';
 import { createLogger } from '../../platform/logger';
+import { warnOfUnread } from '../../platform/settings/superseded';
 import { deadLetterModel } from '../../queue/dead-letter.model';
 import { DeadLetterRepository } from '../../queue/dead-letters';
 import { createRandomnessPipeline, type RandomnessPipeline } from '../../randomness/randomness.pipeline';
@@ -36,7 +37,7 @@ export async function openRescue(environment: Record<string, string | undefined>
   if (result.kind === 'invalid') {
     throw new PermanentError('INVALID_CONFIGURATION', describeConfigProblems(result.problems));
   }
-  const { config } = result;
+  const { config, unread } = result;
   const logger = createLogger({
     // The answer itself says what went wrong; whoever wants to read more asks for it.
     level: config.LOG_LEVEL === 'info' ? 'error' : config.LOG_LEVEL,
@@ -44,6 +45,7 @@ export async function openRescue(environment: Record<string, string | undefined>
     secrets: secretsOf(config),
     destination: pino.destination({ dest: STDERR, sync: true }),
   });
+  warnOfUnread(logger, unread);
   const connection = await connectDatabase({
     uri: config.MONGODB_URI,
     serverSelectionTimeoutMs: config.MONGODB_CONNECT_TIMEOUT_MS,
