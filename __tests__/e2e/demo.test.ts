@@ -75,6 +75,8 @@ describe('npm run demo', () => {
       rejected: 2,
       deadLettered: 0,
       stuck: 0,
+      raffles: 4,
+      rafflesDelivered: 4,
     });
     expect(ended.code).toBe(0);
   }, 120_000);

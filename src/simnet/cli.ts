@@ -31,7 +31,7 @@ Faults:
   Standing:   lag, retention, otherHistory, meta, surge
   Each rule:  surface (rpc|ipfs), endpoints, methods, cids, probability, after, times, fault
 
-Observer, on the gateway's port: /observer/facts, certificates, raffle-deliveries, transactions, events, stats`;
+Observer, on the gateway's port: /observer/facts, certificates, raffle-requests, raffle-deliveries, transactions, events, stats`;
 
 interface CliOptions {
   port: number;

@@ -17,6 +17,7 @@ export const serveObserver = (
   const answers: Record<string, () => unknown> = {
     '/observer/facts': facts,
     '/observer/certificates': () => observer.certificates(),
+    '/observer/raffle-requests': () => observer.raffleRequests(),
     '/observer/raffle-deliveries': () => observer.raffleDeliveries(),
     '/observer/transactions': () => observer.transactions(),
     '/observer/events': () => observer.events(),

@@ -20,6 +20,12 @@ export interface MintedCertificate {
   ledger: number;
 }
 
+export interface RaffleRequest {
+  raffleId: number;
+  requestId: string;
+  ledger: number;
+}
+
 export interface RaffleDelivery {
   contractId: string;
   interfaceName: 'receive_randomness' | 'provide_randomness';
@@ -69,16 +75,20 @@ const instanceReceivedTopic = topicXdr('randomness_received');
 export class Observer {
   private readonly minted: MintedCertificate[] = [];
   private readonly delivered: RaffleDelivery[] = [];
-  private readonly raffleReceivedTopic: string;
+  private readonly requested: RaffleRequest[] = [];
+  private readonly raffleTopics: { requested: string; received: string };
 
   constructor(
     private readonly ledger: Ledger,
     private readonly contracts: ContractIds,
     private readonly counters: SimnetStats,
     private readonly faults: FaultEngine,
-    raffleReceivedName: string,
+    raffleTopics: { requested: string; received: string },
   ) {
-    this.raffleReceivedTopic = topicXdr(raffleReceivedName);
+    this.raffleTopics = {
+      requested: topicXdr(raffleTopics.requested),
+      received: topicXdr(raffleTopics.received),
+    };
     ledger.onClose((record, dropped) => {
       counters.dropped += dropped.length;
       this.note(record);
@@ -88,6 +98,11 @@ export class Observer {
   /** Every certificate, in the order of minting. */
   certificates(): MintedCertificate[] {
     return [...this.minted];
+  }
+
+  /** Every raffle of the contract with many that asked for randomness, in chain order. */
+  raffleRequests(): RaffleRequest[] {
+    return [...this.requested];
   }
 
   /** Every randomness that a raffle took, in chain order; a raffle that took two would show twice. */
@@ -136,7 +151,9 @@ export class Observer {
       const name = event.topics[0];
       if (event.contractId === this.contracts.provenance && name === mintedTopic) {
         this.minted.push(this.certificateOf(event));
-      } else if (event.contractId === this.contracts.raffle && name === this.raffleReceivedTopic) {
+      } else if (event.contractId === this.contracts.raffle && name === this.raffleTopics.requested) {
+        this.requested.push(raffleRequest(event));
+      } else if (event.contractId === this.contracts.raffle && name === this.raffleTopics.received) {
         this.delivered.push(raffleDelivery(event));
       } else if (name === instanceReceivedTopic) {
         this.delivered.push(instanceDelivery(event));
@@ -179,6 +196,11 @@ const certificateFields = fromVal.struct<{
 
 const dataOf = (event: StoredEvent): Record<string, unknown> =>
   scValToNative(xdr.ScVal.fromXDR(event.value, 'base64')) as Record<string, unknown>;
+
+const raffleRequest = (event: StoredEvent): RaffleRequest => {
+  const data = dataOf(event) as { raffle_id: number; request_id: number };
+  return { raffleId: data.raffle_id, requestId: String(data.request_id), ledger: event.ledger };
+};
 
 const raffleDelivery = (event: StoredEvent): RaffleDelivery => {
   const data = dataOf(event) as { raffle_id: number; request_id: number; seed: Buffer };

@@ -78,7 +78,7 @@ export class Simnet {
       this.genesis.contracts,
       this.counters,
       this.faults,
-      settings.raffleReceivedTopic,
+      { requested: settings.raffleRequestedTopic, received: settings.raffleReceivedTopic },
     );
     this.actions = new NetworkActions(this.ledger, this.genesis);
     this.faults.set(settings.faults);

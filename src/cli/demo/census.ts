@@ -15,6 +15,7 @@ export interface Census {
   deadLettered: number;
   /** Requests and raffles without an end. */
   stuck: number;
+  /** Raffles that asked for randomness on the ledger. */
   raffles: number;
   /** Raffles whose randomness is on the ledger. */
   rafflesDelivered: number;
@@ -57,7 +58,7 @@ export async function takeCensus(
     rejected: verification.rejected,
     deadLettered: verification.dead + randomness.dead,
     stuck: all - ended,
-    raffles: workload.raffles.length,
+    raffles: simnet.observer.raffleRequests().length,
     rafflesDelivered,
   };
 }
@@ -87,6 +88,7 @@ export function isFlawless(census: Census, workload: Workload): boolean {
   return (
     census.minted === valid &&
     census.rejected === census.requests - valid &&
+    census.raffles === workload.raffles.length &&
     census.rafflesDelivered === census.raffles &&
     census.duplicates === 0 &&
     census.deadLettered === 0 &&

@@ -9,7 +9,7 @@ export interface RaffleInstancesDeps {
 }
 
 /** After these a raffle asks for nothing more. */
-const ENDINGS = ['raffle_finalized', 'raffle_cancelled'];
+const ENDINGS = ['raffle_finalized', 'raffle_cancelled', 'raffle_failed'];
 
 /** Where each raffle is a contract of its own: reads the events of those that the factory makes, until they are over. */
 export function raffleInstancesHandlers({ topic, contracts }: RaffleInstancesDeps): EventHandler[] {
