@@ -68,7 +68,10 @@ async function checkSigners({ keyring, logger }: UpkeepDeps, stopping: AbortSign
     try {
       const signature = await unlessAborted(keyring.signerFor(oracleKey).sign(message), signal);
       if (!verifySignature(oracleKey, message, signature))
-        logger.error({ oracleKey }, 'what the oracle key signs does not verify: no contract will take its proofs');
+        logger.error(
+          { oracleKey },
+          'what the oracle key signs does not verify: no contract will take its proofs',
+        );
     } catch (error) {
       if (!stopping.aborted) logger.warn({ oracleKey, err: error }, 'the oracle key could not be checked');
     }

@@ -73,13 +73,10 @@ export class Simnet {
     this.ledger.surgeFeeRate = () => this.faults.surgeFeeRate();
     this.genesis = createGenesis(this.ledger, settings, verifyProof);
     this.gateway = new IpfsGateway((cid) => this.faults.next({ surface: 'ipfs', endpoint: 0, cid }));
-    this.observer = new Observer(
-      this.ledger,
-      this.genesis.contracts,
-      this.counters,
-      this.faults,
-      { requested: settings.raffleRequestedTopic, received: settings.raffleReceivedTopic },
-    );
+    this.observer = new Observer(this.ledger, this.genesis.contracts, this.counters, this.faults, {
+      requested: settings.raffleRequestedTopic,
+      received: settings.raffleReceivedTopic,
+    });
     this.actions = new NetworkActions(this.ledger, this.genesis);
     this.faults.set(settings.faults);
   }

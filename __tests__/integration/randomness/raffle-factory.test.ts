@@ -20,6 +20,12 @@ const eventOf = (ledger: number, contractId: string, topic: string, fields: Reco
     topics: [topic],
     value: Buffer.from(contractValueBytes(contractValue.struct(fields))).toString('base64'),
   });
+/** As factories in the field write it: the hash of the raffle's metadata is its second topic. */
+const announces = (ledger: number, contractId: string, instance: string) => {
+  const event = eventOf(ledger, contractId, 'raffle_created', { raffle_id: contractValue.address(instance) });
+  const metadataHash = Buffer.from(contractValueBytes(contractValue.bytes(Buffer.alloc(32, 7))));
+  return { ...event, topic: [...event.topic, metadataHash.toString('base64')] };
+};
 const asks = (ledger: number, contractId: string, requestId: number) =>
   eventOf(ledger, contractId, 'randomness_requested', { request_id: contractValue.u64(BigInt(requestId)) });
 
@@ -39,11 +45,11 @@ it('raffles that the factory makes are served until they are over, beside the co
   const { eventHandlers, service, rescue } = world.pipeline;
   const chain = new ScriptedChain(
     [
-      eventOf(110, FACTORY, 'raffle_created', { raffle_id: contractValue.address(INSTANCE) }),
+      announces(110, FACTORY, INSTANCE),
       asks(111, INSTANCE, 7),
       asks(112, fakeContractId, 8),
       // Said by one whose word counts for nothing.
-      eventOf(113, INSTANCE, 'raffle_created', { raffle_id: contractValue.address(STRANGER) }),
+      announces(113, INSTANCE, STRANGER),
     ],
     120,
   );
@@ -66,7 +72,15 @@ it('raffles that the factory makes are served until they are over, beside the co
   await until(() => propagator.getQueueStats().pending === 0, 'all to be handled');
   expect(propagator.queue.followed.list()).toEqual([INSTANCE]);
 
-  chain.add(eventOf(130, INSTANCE, 'raffle_finalized', { raffle_id: contractValue.address(INSTANCE) }));
-  await until(() => propagator.queue.followed.list().length === 0, 'the end');
+  const endings = ['raffle_finalized', 'raffle_cancelled', 'raffle_failed'];
+  const others = [1, 2].map((fill) => StrKey.encodeContract(Buffer.alloc(32, 20 + fill)));
+  others.forEach((other, index) => chain.add(announces(130 + index, FACTORY, other)));
+  await until(() => propagator.queue.followed.list().length === 3, 'the other raffles');
+  for (const [index, raffle] of [INSTANCE, ...others].entries()) {
+    const ended = { raffle_id: contractValue.address(raffle) };
+    chain.add(eventOf(140 + index, raffle, endings[index]!, ended));
+    await until(() => !propagator.queue.followed.list().includes(raffle), endings[index]);
+    expect(propagator.queue.followed.list()).toHaveLength(2 - index);
+  }
   expect(propagator.getQueueStats().failed).toBe(0);
 });
