@@ -24,6 +24,7 @@ interface FakeSubmission {
   epoch: number;
   hash: TransactionHash;
   call: ContractCall;
+  feeClass: SubmissionRequest['feeClass'];
   outcome: SubmissionOutcome | null;
 }
 
@@ -87,7 +88,8 @@ export class FakeRaffles implements TransactionSubmitter, ContractReader, FeeEst
       .update(`${request.intent}:${this.built.length}`)
       .digest('hex') as TransactionHash;
     this.built.push(hash);
-    this.submissions.set(request.intent, { epoch: request.epoch, hash, call: request.call, outcome: null });
+    const { intent, epoch, call, feeClass } = request;
+    this.submissions.set(intent, { epoch, hash, call, feeClass, outcome: null });
     return { kind: 'prepared', hash };
   }
 

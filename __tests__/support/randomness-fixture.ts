@@ -13,7 +13,7 @@ import {
   type RandomnessPipelineDeps,
   type RandomnessPipelineSettings,
 } from '../../src/randomness/randomness.pipeline';
-import { signerFromSecret } from '../../src/stellar/keys';
+import { type Signer, signerFromSecret } from '../../src/stellar/keys';
 import type { JobHandler } from '../../src/worker/job-handler';
 import { type RunResult, SoloRunner } from '../../src/worker/solo-runner';
 import type { RandomnessJob } from '../../src/randomness/randomness-job.model';
@@ -74,7 +74,7 @@ export interface RandomnessFixture {
 /** The real pipeline on a real database, with a chain in memory. */
 export async function openRandomness(
   overrides: Record<string, string> = {},
-  seams: { logger?: Logger; metrics?: Metrics } = {},
+  seams: { logger?: Logger; metrics?: Metrics; signer?: Signer } = {},
 ): Promise<RandomnessFixture> {
   const database = await openTestDatabase();
   const chain = new FakeRaffles();
