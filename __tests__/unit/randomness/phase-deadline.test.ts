@@ -1,4 +1,4 @@
-import { once } from 'node:events';
+import { getEventListeners, once } from 'node:events';
 import { TimeoutError } from '../../../src/platform/errors';
 import { unlessAborted, withinPhaseDeadline } from '../../../src/randomness/phase-deadline';
 
@@ -52,5 +52,36 @@ describe('a phase deadline', () => {
     controller.abort(new Error('too late'));
     await expect(answer).rejects.toThrow('too late');
     expect(await unlessAborted(Promise.resolve(1), new AbortController().signal)).toBe(1);
+  });
+
+  describe('leaves no timer and no listener behind', () => {
+    beforeEach(() => jest.useFakeTimers());
+    afterEach(() => jest.useRealTimers());
+
+    test.each<[string, (signal: AbortSignal, parent: AbortController) => Promise<unknown>]>([
+      ['when the phase ends', () => Promise.resolve()],
+      ['when it fails', () => Promise.reject(new Error('failed'))],
+      [
+        'when it is too late',
+        (signal) => {
+          jest.advanceTimersByTime(5_000);
+          return untilAborted(signal);
+        },
+      ],
+      [
+        'when its parent ends it',
+        (signal, parent) => {
+          parent.abort(new Error('lease lost'));
+          return untilAborted(signal);
+        },
+      ],
+    ])('%s', async (_, phase) => {
+      const parent = new AbortController();
+      const deadline = { parent: parent.signal, timeoutMs: 5_000, code: 'X' };
+      const running = withinPhaseDeadline(deadline, (signal) => phase(signal, parent));
+      await Promise.allSettled([running, unlessAborted(running, parent.signal)]);
+      expect(jest.getTimerCount()).toBe(0);
+      expect(getEventListeners(parent.signal, 'abort')).toEqual([]);
+    });
   });
 });
