@@ -272,6 +272,26 @@ describe.each(['/api/v1/queue', '/queue'])('%s', (base) => {
   });
 });
 
+it('lists dead letters in pages', async () => {
+  for (const raffle of [501, 502]) {
+    world.chain.drawing(raffle);
+    await world.submit(`dead-${raffle}`, raffle);
+    world.chain.scripts.prepare.push(new TransientError('RPC_UNAVAILABLE', 'down'));
+    await world.tryOnce(`dead-${raffle}`);
+  }
+  const seen: number[] = [];
+  let url: string | undefined = '/queue/dead-letter?limit=1';
+  while (url !== undefined) {
+    const { body, headers }: Answer<DeadLetterItem[]> = await get(url);
+    expect(body).toHaveLength(1);
+    seen.push(body[0]!.raffleId!);
+    url = /<([^>]+)>; rel="next"/.exec(headers['link'] ?? '')?.[1];
+    expect(url?.startsWith('/queue/dead-letter?')).not.toBe(false);
+  }
+  expect(seen.slice(-2)).toEqual([501, 502]);
+  expect(seen).toEqual([...new Set(seen)]);
+});
+
 it('is off without a raffle contract', () => {
   const { RAFFLE_CONTRACT_ID: _, ...settings } = randomnessSettingsFor();
   expect(
