@@ -236,6 +236,7 @@ describe('provide_randomness', () => {
         RAFFLE_CONTRACT_INTERFACE: 'provide_randomness',
         RAFFLE_CONTRACT_ID: network.simnet.contracts.raffleInstance,
       },
+      stellar: { STELLAR_RPC_TIMEOUT_MS: '800' },
     });
     await worker.pool.start();
   });
@@ -263,10 +264,18 @@ describe('provide_randomness', () => {
     return id;
   };
 
-  it('delivers to raffles that are contracts of their own, each once', async () => {
+  it('delivers to raffles that are contracts of their own, each once, through an RPC that fails a fifth of its calls', async () => {
+    // Beside the fifth, enough in a row that no other endpoint makes up for it: jobs get to feel it.
+    const rules = [
+      { methods: ['simulateTransaction'], times: 20, fault: { kind: 'httpStatus', status: 503 } as const },
+      { methods: ['sendTransaction'], times: 6, fault: { kind: 'dropReply' } as const },
+    ];
+    network.simnet.setFaults({ rate: 0.2, seed: 5, holdMs: 900, rules });
     const raffles = await Promise.all([drawn(), drawn({ prizeLumens: 5 }), drawn()]);
     const ids = await Promise.all(raffles.map(submitted));
-    const jobs = await untilAll(worker.pipeline, ids, 'confirmed');
+    const jobs = await untilAll(worker.pipeline, ids, 'confirmed', 60_000);
+    network.simnet.setFaults({});
+    expect(jobs.flatMap(({ errors }) => errors)).not.toEqual([]);
     for (const job of jobs) {
       const delivered = deliveriesOf(job.contractId);
       expect(delivered).toMatchObject([{ requestId: job.contractRequestId, txHash: job.txHash }]);
