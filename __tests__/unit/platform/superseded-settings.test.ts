@@ -54,7 +54,7 @@ describe('variables of earlier oracles', () => {
       {
         level: 'warn',
         variable: 'ORACLE_PRIVATE_KEY',
-        msg: 'ORACLE_PRIVATE_KEY is set, but nothing reads it: use ORACLE_SECRET_KEY',
+        msg: 'ORACLE_PRIVATE_KEY is set, but nothing reads it (use ORACLE_SECRET_KEY)',
       },
     ]);
     expect(log.text()).not.toContain('hush-hush');

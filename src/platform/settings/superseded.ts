@@ -21,7 +21,7 @@ const all = (names: readonly string[], instead: string): SupersededSetting[] =>
 
 const ONE_ORACLE = 'not supported: one oracle answers, and no peers are asked';
 const NO_KEY_SERVICE = 'not supported: keys come from ORACLE_SECRET_KEY and STELLAR_ORACLE_SECRET_KEY';
-const NO_ALERTS = 'not supported: watch /queue/health and /api/v1/worker/health';
+const NO_ALERTS = 'not supported: let your monitoring watch /metrics';
 
 export const supersededSettings: readonly SupersededSetting[] = [
   ...all(['SOROBAN_RPC_URL', 'SOROBAN_RPC_FALLBACK_URLS', 'STELLAR_RPC_URL'], 'use SOROBAN_RPC_URLS'),
@@ -135,6 +135,6 @@ export function supersededIn(environment: Record<string, string | undefined>): {
 
 export function warnOfUnread(logger: Logger, unread: readonly UnreadSetting[]): void {
   for (const { variable, problem } of unread) {
-    logger.warn({ variable }, `${variable} is set, but nothing reads it: ${problem}`);
+    logger.warn({ variable }, `${variable} is set, but nothing reads it (${problem})`);
   }
 }
