@@ -18,6 +18,18 @@ export type RandomnessSettings = Readonly<z.infer<z.ZodObject<typeof randomnessS
 
 const DAY_MS = 86_400_000;
 
+/**
+ * What the pipeline serves: one configured contract, the raffles of a factory, or both. Null where neither is told: then it
+ * is off. A factory makes contracts, so one alone is no use to an interface with numbered raffles.
+ */
+export function servedBy(settings: RandomnessSettings): { contractId: string | null } | null {
+  const { RAFFLE_CONTRACT_ID, RAFFLE_FACTORY_CONTRACT_ID, RAFFLE_CONTRACT_INTERFACE } = settings;
+  if (RAFFLE_CONTRACT_ID !== undefined) return { contractId: RAFFLE_CONTRACT_ID };
+  const isFactoryOfUse =
+    RAFFLE_FACTORY_CONTRACT_ID !== undefined && RAFFLE_CONTRACT_INTERFACE === 'provide_randomness';
+  return isFactoryOfUse ? { contractId: null } : null;
+}
+
 /** Of the messages that proofs sign. */
 export function messageVersionOf(settings: RandomnessSettings): MessageVersion {
   const { ORACLE_MESSAGE_VERSION, RAFFLE_CONTRACT_INTERFACE } = settings;

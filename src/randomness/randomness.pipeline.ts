@@ -19,6 +19,7 @@ import {
   queueConfigOf,
   type RandomnessSettings,
   retryPolicyOf,
+  servedBy,
   slotsOf,
   thresholdsOf,
 } from './configured-parts';
@@ -99,11 +100,12 @@ export interface RandomnessPipeline extends Rescue {
 const PIPELINE = 'randomness';
 const METRICS_FRESH_MS = 1_000;
 
-/** The whole pipeline, from the parts of the floors below. Null without a raffle contract: then it is off. */
+/** The whole pipeline, from the parts of the floors below. Null without a raffle contract or factory: then it is off. */
 export function createRandomnessPipeline(deps: RandomnessPipelineDeps): RandomnessPipeline | null {
   const { connection, settings, submitter, reader, deadLetters, requireApiKey } = deps;
-  const contractId = settings.RAFFLE_CONTRACT_ID;
-  if (contractId === undefined) return null;
+  const served = servedBy(settings);
+  if (served === null) return null;
+  const { contractId } = served;
   const logger = deps.logger.child({ pipeline: PIPELINE });
   const clock = deps.clock ?? systemClock;
   const metrics = deps.metrics ?? noMetrics;

@@ -40,7 +40,8 @@ export interface RandomnessServiceDeps {
   commitments: Commitments;
   generator: RandomnessGenerator;
   contract: RaffleContract;
-  contractId: string;
+  /** Of requests that name no contract; null where each has to. */
+  contractId: string | null;
   oracleKey: () => string;
   thresholds: PriorityThresholds;
   /** Tells idle lanes that there is work. */
@@ -69,7 +70,7 @@ export class RandomnessService {
   ): Promise<{ kind: 'enqueued' | 'already_there'; job: StoredRandomnessJob }> {
     const { states, contract, thresholds, oracleKey, clock, wake } = this.#deps;
     const { requestId, raffleId, prizeXlm, priority, source } = submission;
-    const contractId = submission.contractId ?? this.#deps.contractId;
+    const contractId = this.#contractOf(submission);
     const raffleJob = { contractId, contractRequestId: requestId, raffleId };
     const problem = this.problemOf(raffleJob);
     if (problem !== null) {
@@ -147,7 +148,7 @@ export class RandomnessService {
         [{ field: 'raffleId', problem: 'is needed for a request that is not known here' }],
       );
     }
-    const contractId = query.contractId ?? job?.contractId ?? this.#deps.contractId;
+    const contractId = query.contractId ?? job?.contractId ?? this.#contractOf({});
     const commitment = query.commitment ?? (await this.#committed(contractId, raffleId));
     return this.#deps.generator.verify({
       contractId,
@@ -159,6 +160,14 @@ export class RandomnessService {
       ...(query.publicKey === undefined ? {} : { publicKey: query.publicKey }),
     });
   }
+
+  #contractOf({ contractId }: { contractId?: string }): string {
+    const known = contractId ?? this.#deps.contractId;
+    if (known !== null) return known;
+    const problem = { field: 'contractId', problem: 'is needed: each raffle is a contract of its own here' };
+    throw new HttpProblem(400, 'VALIDATION_FAILED', `${problem.field}: ${problem.problem}`, [problem]);
+  }
+
   /** A seed for a like-numbered raffle of another contract would be this one's seed, told before its draw. */
   #foreignContract(contractId: string): FieldProblem | null {
     const { contract, contractId: configured } = this.#deps;

@@ -10,7 +10,8 @@ import { taggedBytes } from './randomness-message';
 export interface UpkeepDeps {
   keyring: OracleKeyring;
   contract: RaffleContract;
-  contractId: string;
+  /** Null where a factory's raffles are all there is: there is nothing to check before the first. */
+  contractId: string | null;
   metricsCache: MetricsCache;
   globalSlots: GlobalSlots | null;
   logger: Logger;
@@ -42,6 +43,7 @@ async function checkInterface(
   { contract, contractId, logger }: UpkeepDeps,
   stopping: AbortSignal,
 ): Promise<void> {
+  if (contractId === null) return;
   const signal = AbortSignal.any([stopping, AbortSignal.timeout(CHECK_TIMEOUT_MS)]);
   const facts = { contractId, interfaceName: contract.interfaceName };
   try {

@@ -4,7 +4,13 @@ import { contractValue, type ContractValue } from '../../../src/stellar/contract
 import { contractValueBytes, decodeContractValue } from '../../../src/stellar/scval-codec';
 import { CONTRACT_A, CONTRACT_B, makeEvent, ScriptedChain } from '../../support/ingestion-chain';
 import { queueDirectory, until } from '../../support/ingestion-fixture';
-import { fakeContractId, openRandomness, type RandomnessFixture } from '../../support/randomness-fixture';
+import {
+  fakeContractId,
+  openRandomness,
+  type RandomnessFixture,
+  openPipeline,
+  randomnessSettingsFor,
+} from '../../support/randomness-fixture';
 
 const FACTORY = CONTRACT_A;
 const INSTANCE = CONTRACT_B;
@@ -83,4 +89,30 @@ it('raffles that the factory makes are served until they are over, beside the co
     expect(propagator.queue.followed.list()).toHaveLength(2 - index);
   }
   expect(propagator.getQueueStats().failed).toBe(0);
+});
+
+it('a factory alone is enough, and each request by hand then names its contract', async () => {
+  const settings = randomnessSettingsFor({
+    RAFFLE_CONTRACT_INTERFACE: 'provide_randomness',
+    RAFFLE_FACTORY_CONTRACT_ID: FACTORY,
+  });
+  const { eventHandlers, service, rescue } = await openPipeline(world.connection, {
+    submitter: world.chain,
+    reader: world.chain,
+    feeEstimator: world.chain,
+    latestLedger: () => Promise.resolve(1),
+    settings: { ...settings, RAFFLE_CONTRACT_ID: undefined },
+  });
+  expect(eventHandlers.flatMap(({ contracts = [] }) => contracts)).toEqual([FACTORY]);
+  const request = { requestId: '9', raffleId: null, source: 'api' } as const;
+  await expect(service.submit(request)).rejects.toMatchObject({
+    status: 400,
+    message: expect.stringContaining('contractId') as string,
+  });
+  expect(await service.submit({ ...request, contractId: INSTANCE })).toMatchObject({
+    requestId: `${INSTANCE}:9`,
+  });
+  await expect(rescue.planForceSubmit({ requestId: '9', raffleId: null })).rejects.toMatchObject({
+    code: 'CONTRACT_NEEDED',
+  });
 });

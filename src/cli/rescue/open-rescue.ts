@@ -73,7 +73,7 @@ export async function openRescue(environment: Record<string, string | undefined>
     if (pipeline === null) {
       throw new PermanentError(
         'PIPELINE_OFF',
-        'RAFFLE_CONTRACT_ID is not set: there is no randomness pipeline',
+        'neither RAFFLE_CONTRACT_ID nor RAFFLE_FACTORY_CONTRACT_ID is set: there is no randomness pipeline',
       );
     }
     await Promise.all([ensureIndexes(deadLetterRecords), stellar.ensureIndexes(), pipeline.ensureIndexes()]);

@@ -5,7 +5,7 @@ export const randomnessSettings = {
   RAFFLE_CONTRACT_ID: variable.optionalPattern(
     stellarForms.contractId,
     'a C… contract id',
-    'The raffle contract. Without it the randomness pipeline is off.',
+    'The raffle contract. Without it, and without RAFFLE_FACTORY_CONTRACT_ID, the randomness pipeline is off.',
   ),
   RAFFLE_FACTORY_CONTRACT_ID: variable.optionalPattern(
     stellarForms.contractId,

@@ -13,7 +13,8 @@ export interface RandomnessEventDeps
     Pick<RandomnessRequestedDeps, 'ownAddresses'>,
     Pick<RaffleCreatedDeps, 'commitments' | 'submitter'> {
   settings: RandomnessSettings;
-  contractId: string;
+  /** Null where a factory's raffles are all there is. */
+  contractId: string | null;
   contract: ReceiveRandomnessContract | ProvideRandomnessContract;
 }
 
@@ -21,7 +22,8 @@ export interface RandomnessEventDeps
 export function randomnessEventHandlers(deps: RandomnessEventDeps): EventHandler[] {
   const { settings, contract, contractId } = deps;
   // One contract is told by configuration; where each raffle is a contract, all that are followed count.
-  const contracts = contract.interfaceName === 'receive_randomness' ? { contracts: [contractId] } : {};
+  const contracts =
+    contract.interfaceName === 'receive_randomness' && contractId !== null ? { contracts: [contractId] } : {};
   return [
     randomnessRequestedHandler({ ...deps, topic: settings.RANDOMNESS_REQUESTED_TOPIC, ...contracts }),
     randomnessReceivedHandler({ ...deps, topic: settings.RANDOMNESS_RECEIVED_TOPIC, ...contracts }),
@@ -36,7 +38,7 @@ function commitmentHandlers(
   contract: ReceiveRandomnessContract,
 ): EventHandler[] {
   const thresholdXlm = settings.COMMIT_REVEAL_THRESHOLD_XLM;
-  if (thresholdXlm === 0) return [];
+  if (thresholdXlm === 0 || contractId === null) return [];
   return [
     raffleCreatedHandler({
       ...deps,
@@ -53,6 +55,6 @@ function instanceHandlers({ settings, contractId }: RandomnessEventDeps): EventH
   const factoryId = settings.RAFFLE_FACTORY_CONTRACT_ID;
   return raffleInstancesHandlers({
     topic: settings.RAFFLE_CREATED_TOPIC,
-    contracts: factoryId === undefined ? [contractId] : [contractId, factoryId],
+    contracts: [contractId, factoryId ?? null].filter((id) => id !== null),
   });
 }

@@ -1,3 +1,4 @@
+import { PermanentError } from '../../platform/errors';
 import type { RaffleJob } from '../contracts/raffle-contract';
 import type { StoredRandomnessJob } from '../randomness-job.model';
 import type { RandomnessJobs } from '../randomness-jobs.repository';
@@ -25,7 +26,8 @@ export interface ForceSubmitTarget {
 export interface ForceSubmitTargetsDeps {
   jobs: RandomnessJobs;
   service: RandomnessService;
-  contractId: string;
+  /** Of requests that name no contract; null where each has to. */
+  contractId: string | null;
   look: LookAtRaffle;
 }
 
@@ -36,7 +38,10 @@ export class ForceSubmitTargets {
   constructor(private readonly deps: ForceSubmitTargetsDeps) {}
 
   async find({ requestId: text, raffleId, prizeXlm }: ForceSubmitRequest): Promise<ForceSubmitTarget> {
-    const [, contractId = this.deps.contractId, contractRequestId = text] = QUALIFIED.exec(text) ?? [];
+    const [, named = this.deps.contractId, contractRequestId = text] = QUALIFIED.exec(text) ?? [];
+    if (named === null)
+      throw new PermanentError('CONTRACT_NEEDED', `which contract's request? Name it C…:${text}`);
+    const contractId = named;
     const { jobs, service } = this.deps;
     const requestId = service.identityOf(contractId, contractRequestId);
     return {
