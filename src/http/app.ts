@@ -25,7 +25,8 @@ export function createApp(options: AppOptions): Express {
   app.disable('x-powered-by');
   app.use(logRequests(options.logger));
   app.use(allowOrigins(options.corsOrigins));
-  app.use(express.json({ limit: options.bodyLimitBytes }));
+  // Not strict: a bare string or null is valid JSON, and the route says that it wants an object.
+  app.use(express.json({ limit: options.bodyLimitBytes, strict: false }));
   app.use('/api/v1', healthRoutes(options.health));
   for (const { path, router } of options.mounts) app.use(path, router);
   app.use(unknownRoute);

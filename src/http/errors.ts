@@ -10,6 +10,8 @@ import { HttpProblem } from '../platform/problem';
 interface UnreadableRequest {
   status: number;
   type?: unknown;
+  /** Of a body that is too large, bytes. */
+  limit?: unknown;
 }
 
 const isUnreadableRequest = (error: unknown): error is UnreadableRequest =>
@@ -19,10 +21,20 @@ const isUnreadableRequest = (error: unknown): error is UnreadableRequest =>
   error.status >= 400 &&
   error.status < 500;
 
-const PARSER_PROBLEMS = new Map<unknown, [code: string, message: string]>([
-  ['entity.parse.failed', ['INVALID_JSON', 'The body is not valid JSON']],
-  ['entity.too.large', ['BODY_TOO_LARGE', 'The body is larger than HTTP_BODY_LIMIT_BYTES']],
-]);
+function describeUnreadable({ type, limit }: UnreadableRequest): [code: string, message: string] {
+  switch (type) {
+    case 'entity.parse.failed':
+      return ['INVALID_JSON', 'The body is not valid JSON'];
+    case 'entity.too.large':
+      return ['BODY_TOO_LARGE', `The body is larger than ${String(limit)} bytes (HTTP_BODY_LIMIT_BYTES)`];
+    case 'charset.unsupported':
+      return ['UNSUPPORTED_MEDIA_TYPE', 'Send application/json in UTF-8'];
+    case 'encoding.unsupported':
+      return ['UNSUPPORTED_MEDIA_TYPE', 'Send the body as it is, or in content-encoding gzip, deflate or br'];
+    default:
+      return ['BAD_REQUEST', 'The request could not be read'];
+  }
+}
 
 export const unknownRoute: RequestHandler = (request) => {
   throw new HttpProblem(404, 'NO_SUCH_ROUTE', `There is no ${request.method} ${request.path}`);
@@ -51,10 +63,7 @@ export function answerErrors(logger: Logger): ErrorRequestHandler {
 function toProblem(error: unknown): HttpProblem {
   if (error instanceof HttpProblem) return error;
   if (isUnreadableRequest(error)) {
-    const [code, message] = PARSER_PROBLEMS.get(error.type) ?? [
-      'BAD_REQUEST',
-      'The request could not be read',
-    ];
+    const [code, message] = describeUnreadable(error);
     return new HttpProblem(error.status, code, message);
   }
   if (isDatabaseUnreachable(error))

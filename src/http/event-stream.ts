@@ -4,6 +4,7 @@ import { WebSocketServer } from 'ws';
 import { z } from 'zod';
 import { compileFilter, type EventFeed } from '../ingestion/event-feed';
 import { describeFailure } from '../platform/errors';
+import { shown } from '../platform/input-wording';
 import type { Logger } from '../platform/logger';
 import { makeKeyCheck } from './api-key';
 import { closeCodes, EventStreamClient } from './event-stream-client';
@@ -44,6 +45,7 @@ const defaults = {
   maxBufferedBytes: 256 * 1024,
 };
 
+const knownKeys = ['contract', 'topic', 'after'];
 const list = z.array(z.string().max(200)).max(50);
 const query = z.object({ contracts: list, topics: list, after: z.string().max(100).nullable() });
 
@@ -81,6 +83,15 @@ export function attachEventStream(server: Server, options: EventStreamOptions): 
     }
     if (clients.size >= settings.maxClients) {
       refuse(socket, '503 Service Unavailable');
+      return;
+    }
+    const unknown = [...url.searchParams.keys()].find((key) => !knownKeys.includes(key));
+    if (unknown !== undefined) {
+      refuse(
+        socket,
+        '400 Bad Request',
+        `the query key ${shown(unknown)} is not known; known: ${knownKeys.join(', ')}`,
+      );
       return;
     }
     const parsed = query.safeParse({
@@ -137,6 +148,8 @@ function keysOf(request: IncomingMessage): string[] {
   return [...(typeof header === 'string' ? [header] : []), ...fromProtocol];
 }
 
-function refuse(socket: Duplex, status: string): void {
-  socket.end(`HTTP/1.1 ${status}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`);
+function refuse(socket: Duplex, status: string, problem = ''): void {
+  const length = Buffer.byteLength(problem);
+  const type = length === 0 ? '' : 'Content-Type: text/plain; charset=utf-8\r\n';
+  socket.end(`HTTP/1.1 ${status}\r\nConnection: close\r\n${type}Content-Length: ${length}\r\n\r\n${problem}`);
 }

@@ -1,10 +1,8 @@
-import type { z } from 'zod';
+import type { Request, RequestHandler } from 'express';
+import { z } from 'zod';
+import { type FieldProblem, fieldProblems, plainly } from './input-wording';
 
-/** What is wrong with one field of a request: `field` is its path in dots. */
-export interface FieldProblem {
-  field: string;
-  problem: string;
-}
+export type { FieldProblem } from './input-wording';
 
 /** A refusal that an HTTP caller is to see as it is. Anything else thrown in a route becomes a 500 without details. */
 export class HttpProblem extends Error {
@@ -22,31 +20,40 @@ export class HttpProblem extends Error {
 export const notFound = (what: string): HttpProblem =>
   new HttpProblem(404, 'NOT_FOUND', `${what} was not found`);
 
-export function fieldProblems(error: z.ZodError): FieldProblem[] {
-  return error.issues.map((issue) => ({ field: issue.path.join('.') || '(whole)', problem: issue.message }));
-}
-
-/** For the fields whose schema has no words of its own. */
-function plainly(issue: z.core.$ZodRawIssue): string | undefined {
-  switch (issue.code) {
-    case 'invalid_type':
-      return issue.input === undefined ? 'is required' : `expected a ${issue.expected}`;
-    case 'too_small':
-      return issue.origin === 'number' ? `expected ${issue.minimum} or more` : undefined;
-    case 'too_big':
-      return issue.origin === 'number' ? `expected ${issue.maximum} or less` : undefined;
-    case 'unrecognized_keys':
-      return `unknown: ${issue.keys.join(', ')}`;
-    default:
-      return undefined;
-  }
+/** 400, with the problem of each field. */
+export function invalidInput(problems: readonly FieldProblem[]): HttpProblem {
+  const named = problems.map(({ field, problem }) => `${field}: ${problem}`).join('; ');
+  return new HttpProblem(400, 'VALIDATION_FAILED', named, problems);
 }
 
 /** Parses untrusted input by `schema` (which may check asynchronously). @throws HttpProblem 400 with every field's problem. */
 export async function parseInput<T>(schema: z.ZodType<T>, input: unknown): Promise<T> {
-  const parsed = await schema.safeParseAsync(input, { error: plainly });
+  const parsed = await schema.safeParseAsync(input, { error: plainly, reportInput: true });
   if (parsed.success) return parsed.data;
-  const problems = fieldProblems(parsed.error);
-  const named = problems.map(({ field, problem }) => `${field}: ${problem}`).join('; ');
-  throw new HttpProblem(400, 'VALIDATION_FAILED', named, problems);
+  throw invalidInput(fieldProblems(parsed.error));
 }
+
+/**
+ * The JSON body of a request. One that was not sent counts as an empty object, so that the fields it lacks are named.
+ * @throws HttpProblem 400, or 415 for a body that is not said to be JSON (and was not read).
+ */
+export async function parseBody<T>(schema: z.ZodType<T>, request: Request): Promise<T> {
+  if (request.is('application/json') === false) {
+    const type = request.get('content-type');
+    throw new HttpProblem(
+      415,
+      'UNSUPPORTED_MEDIA_TYPE',
+      `send application/json${type === undefined ? ' and say so in content-type' : `, not ${type.slice(0, 40)}`}`,
+    );
+  }
+  const body: unknown = request.body;
+  return parseInput(schema, body === undefined ? {} : body);
+}
+
+const nothing = z.strictObject({});
+
+/** For routes that know no query: a key that is swallowed leaves its sender believing that it did something. */
+export const takesNoQuery: RequestHandler = async (request, _response, next) => {
+  await parseInput(nothing, request.query);
+  next();
+};

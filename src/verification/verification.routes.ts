@@ -1,5 +1,6 @@
 import { type Request, type RequestHandler, Router } from 'express';
-import { HttpProblem, notFound, parseInput } from '../platform/problem';
+import { refuseOtherMethods } from '../platform/other-methods';
+import { HttpProblem, notFound, parseBody, parseInput, takesNoQuery } from '../platform/problem';
 import { idempotencyHeaderSchema, idSchema, listSchema, submitSchema } from './verification.schemas';
 import type { VerificationService } from './verification.service';
 
@@ -13,8 +14,8 @@ export interface VerificationRoutesDeps {
 export function verificationRoutes({ service, requireApiKey }: VerificationRoutesDeps): Router {
   const router = Router();
 
-  router.post('/requests', requireApiKey, async (request, response) => {
-    const { idempotencyKey: inBody, ...submission } = await parseInput(submitSchema, request.body ?? {});
+  router.post('/requests', requireApiKey, takesNoQuery, async (request, response) => {
+    const { idempotencyKey: inBody, ...submission } = await parseBody(submitSchema, request);
     const inHeader = await idempotencyHeader(request);
     if (inBody !== undefined && inHeader !== undefined && inBody !== inHeader) {
       throw new HttpProblem(400, 'VALIDATION_FAILED', 'two different idempotency keys were given', [
@@ -25,7 +26,7 @@ export function verificationRoutes({ service, requireApiKey }: VerificationRoute
     response.status(202).json({ success: true, data: submitted });
   });
 
-  router.get('/requests/:id', async (request, response) => {
+  router.get('/requests/:id', takesNoQuery, async (request, response) => {
     const { id } = await parseInput(idSchema, request.params);
     const found = await service.findRequest(id);
     if (found === null) throw notFound('verification request');
@@ -37,14 +38,14 @@ export function verificationRoutes({ service, requireApiKey }: VerificationRoute
     response.json({ success: true, data: await service.listJobs(ownerPublicKey, limit, after) });
   });
 
-  router.get('/jobs/:id', async (request, response) => {
+  router.get('/jobs/:id', takesNoQuery, async (request, response) => {
     const { id } = await parseInput(idSchema, request.params);
     const found = await service.findJob(id);
     if (found === null) throw notFound('verification job');
     response.json({ success: true, data: found });
   });
 
-  return router;
+  return refuseOtherMethods(router);
 }
 
 async function idempotencyHeader(request: Request): Promise<string | undefined> {

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { wholeNumberText } from '../platform/input-schemas';
 import { parseContentId } from './spv/content-id';
 import { isAccountAddress } from '../stellar/keys';
 
@@ -35,14 +36,9 @@ export const idSchema = z.object({
 
 const MAX_PAGE = 100;
 
-export const listSchema = z.object({
+export const listSchema = z.strictObject({
   ownerPublicKey: accountId,
-  limit: z.coerce
-    .number()
-    .int()
-    .min(1)
-    .max(MAX_PAGE, { error: `expected 1 to ${MAX_PAGE}` })
-    .default(20),
+  limit: wholeNumberText(1, MAX_PAGE).default(20),
   after: z
     .string()
     .regex(/^\d{1,15}-[0-9a-f]{24}$/, { error: 'expected the `next` of an earlier page' })

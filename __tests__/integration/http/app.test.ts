@@ -5,7 +5,8 @@ import { z } from 'zod';
 import { requireApiKey } from '../../../src/http/api-key';
 import { createApp } from '../../../src/http/app';
 import { silentLogger } from '../../../src/platform/logger';
-import { HttpProblem, parseInput } from '../../../src/platform/problem';
+import { refuseOtherMethods } from '../../../src/platform/other-methods';
+import { HttpProblem, parseBody, takesNoQuery } from '../../../src/platform/problem';
 import { captureLogger } from '../../support/capture-logger';
 
 const KEYS = ['first-key-0123456789', 'second-key-0123456789'];
@@ -13,10 +14,10 @@ const KEYS = ['first-key-0123456789', 'second-key-0123456789'];
 function probeRoutes(): Router {
   const router = Router();
   router.post('/things', requireApiKey(KEYS), async (req, res) => {
-    const thing = await parseInput(z.object({ name: z.string().min(1), size: z.number().int() }), req.body);
+    const thing = await parseBody(z.strictObject({ name: z.string().min(1), size: z.number().int() }), req);
     res.status(202).json({ success: true, data: thing });
   });
-  router.get('/things/:id', (_req, res) => {
+  router.get('/things/:id', takesNoQuery, (_req, res) => {
     res.json({ success: true });
   });
   router.get('/teapot', () => {
@@ -25,7 +26,7 @@ function probeRoutes(): Router {
   router.get('/fault', () => Promise.reject(new Error('password is hunter2')));
   const noServer = new mongo.MongoServerSelectionError('no server', { servers: new Map() } as never);
   router.get('/away', () => Promise.reject(noServer));
-  return router;
+  return refuseOtherMethods(router);
 }
 
 const appWith = (logger = silentLogger()) =>
@@ -64,8 +65,12 @@ describe('the HTTP application', () => {
 
   test.each([
     ['{"name":', 400, 'INVALID_JSON'],
-    [JSON.stringify({ name: 'x'.repeat(5000) }), 413, 'BODY_TOO_LARGE'],
-  ])('a body that cannot be read: %#', async (body, status, code) => {
+    [JSON.stringify({ name: 'x'.repeat(5000) }), 413, 'BODY_TOO_LARGE', 'larger than 1024 bytes'],
+    ['"x"', 400, 'VALIDATION_FAILED', '(body): expected an object, not "x"'],
+    ['null', 400, 'VALIDATION_FAILED', '(body): expected an object, not null'],
+    ['[1]', 400, 'VALIDATION_FAILED', '(body): expected an object, not a list'],
+    ['', 400, 'VALIDATION_FAILED', 'name: is required; size: is required'],
+  ])('a body that is no use: %#', async (body, status, code, words = '') => {
     const answer = await request(appWith())
       .post('/api/v1/probe/things')
       .set('x-api-key', KEYS[0]!)
@@ -73,6 +78,54 @@ describe('the HTTP application', () => {
       .send(body);
     expect(answer.status).toBe(status);
     expect(answer.body).toMatchObject({ success: false, code });
+    expect((answer.body as { error: string }).error).toContain(words);
+  });
+
+  test.each([
+    'text/plain',
+    'application/x-www-form-urlencoded',
+    'application/xml',
+    'application/json; charset=latin1',
+  ])('a body of %s is 415, and told what to send', async (type) => {
+    const answer = await request(appWith())
+      .post('/api/v1/probe/things')
+      .set('x-api-key', KEYS[0]!)
+      .set('content-type', type)
+      .send('name=a');
+    expect([answer.status, (answer.body as { code: string }).code]).toEqual([415, 'UNSUPPORTED_MEDIA_TYPE']);
+    expect((answer.body as { error: string }).error).toMatch(/send application\/json/i);
+  });
+
+  test('a problem quotes what was sent, in short and never a secret key', async () => {
+    const secret = `S${'A'.repeat(55)}`;
+    const send = async (body: object): Promise<string> => {
+      const call = request(appWith()).post('/api/v1/probe/things').set('x-api-key', KEYS[0]!).send(body);
+      return ((await call).body as { error: string }).error;
+    };
+    expect(await send({ name: 7, size: 'x'.repeat(100) })).toBe(
+      `name: expected a string, not 7; size: expected a number, not "${'x'.repeat(39)}…"`,
+    );
+    expect(await send({ name: 'a', size: secret, [secret]: 1 })).not.toContain(secret.slice(0, 20));
+  });
+
+  test('a known path with another method is 405, with those that it knows', async () => {
+    for (const method of ['put', 'patch', 'delete', 'get'] as const) {
+      const answer = await request(appWith())[method]('/api/v1/probe/things');
+      expect([answer.status, answer.headers['allow']]).toEqual([405, 'POST, OPTIONS']);
+      expect(answer.body).toMatchObject({ success: false, code: 'METHOD_NOT_ALLOWED' });
+    }
+    expect((await request(appWith()).post('/api/v1/live')).headers['allow']).toBe('GET, HEAD, OPTIONS');
+    expect((await request(appWith()).head('/api/v1/live')).status).toBe(200);
+    expect((await request(appWith()).options('/api/v1/probe/things')).status).toBe(204);
+  });
+
+  test('a query key where none is known is refused, but not for a probe', async () => {
+    const answer = await request(appWith()).get('/api/v1/probe/things/1?limit[$gt]=1');
+    expect(answer.status).toBe(400);
+    expect(answer.body).toMatchObject({
+      problems: [{ field: 'limit[$gt]', problem: 'is not known; nothing is taken here' }],
+    });
+    expect((await request(appWith()).get('/api/v1/live?t=1')).status).toBe(200);
   });
 
   test('a path or a body in another encoding than it claims is the fault of the caller, and logged as no fault', async () => {

@@ -68,6 +68,13 @@ it.each(['//', 'http://[', '/\\', 'http://x:99999/'])(
   },
 );
 
+it('a query key that is not known is refused', async () => {
+  const headers = [`x-api-key: ${KEY}`];
+  expect(await answerOf(upgrade('/api/v1/events/stream?contracts=C', headers))).toBe(
+    'HTTP/1.1 400 Bad Request',
+  );
+});
+
 it('an upgrade that nobody serves is refused, and does not stay open', async () => {
   expect(await answerOf(upgrade('/elsewhere'))).toBe('HTTP/1.1 404 Not Found');
 });

@@ -86,11 +86,12 @@ describe('the verification API', () => {
     const { success, code, problems } = bodyOf(response);
     expect([success, code]).toEqual([false, 'VALIDATION_FAILED']);
     expect(Object.fromEntries(problems.map(({ field, problem }) => [field, problem]))).toEqual({
-      manifestCid: 'expected an IPFS CID, version 0 or version 1 in base32',
+      manifestCid: 'expected an IPFS CID, version 0 or version 1 in base32, not "Qmnot"',
       mediaCid: 'is required',
-      requester: 'expected a Stellar account address (G…)',
-      idempotencyKey: 'expected 1 to 200 printable characters without spaces',
-      '(whole)': expect.stringContaining('surprise') as string,
+      requester: 'expected a Stellar account address (G…), not "GAAZI4TCR3TY5OJHCTJC2A4QSY6CJWJH5IAJTGK…"',
+      idempotencyKey: 'expected 1 to 200 printable characters without spaces, not "with space"',
+      surprise:
+        'is not known; known: manifestCid, mediaCid, requester, idempotencyKey, canonicalManifestHash',
     });
   });
 
@@ -100,6 +101,22 @@ describe('the verification API', () => {
       .set({ 'x-api-key': apiKey, 'content-type': 'application/json' })
       .send(JSON.stringify(body));
     expect(response.status).toBe(400);
+  });
+
+  it('refuses query keys that it does not know, other methods, and bodies that are no JSON', async () => {
+    const unknown = await request(app).get(`${base}/jobs?ownerPublicKey=${fixture.requester}&bogus=1`);
+    expect(unknown.status).toBe(400);
+    expect(bodyOf(unknown).problems).toEqual([
+      { field: 'bogus', problem: 'is not known; known: ownerPublicKey, limit, after' },
+    ]);
+    const other = await request(app).put(`${base}/requests`);
+    expect([other.status, other.headers['allow']]).toEqual([405, 'POST, OPTIONS']);
+    const form = await request(app)
+      .post(`${base}/requests`)
+      .set('x-api-key', apiKey)
+      .type('form')
+      .send('a=1');
+    expect(form.status).toBe(415);
   });
 
   it('gives the first request for a repeated key, whichever way the key came', async () => {
