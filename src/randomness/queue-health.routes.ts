@@ -1,6 +1,8 @@
 import { type Response, Router } from 'express';
 import type { Clock } from '../platform/clock';
-import { HttpProblem, parseInput } from '../platform/problem';
+import { shown } from '../platform/input-wording';
+import { refuseOtherMethods } from '../platform/other-methods';
+import { HttpProblem, parseInput, takesNoQuery } from '../platform/problem';
 import type { JobStateManager } from './job-state-manager';
 import type { MetricsCache } from './metrics-cache';
 import { type QueueHealth, queueHealthStatus } from './queue-health-status';
@@ -31,14 +33,19 @@ export interface QueueHealthRoutesDeps {
 /**
  * To be mounted at /api/v1/queue and at /queue. Bodies are as specified, bare. Lists come in pages: `limit` and `after`,
  * the next page in the `Link` header.
+ *
+ * Counts, `activeProcessing` among them, are of the whole queue: of all processes on the database. `maxConcurrency` and the
+ * rest of the configuration are of the process that answers. With several workers, `activeProcessing` may well be the
+ * larger one.
  */
 export function queueHealthRoutes({ states, metricsCache, config, clock }: QueueHealthRoutesDeps): Router {
   const router = Router();
 
-  router.get('/metrics', async (_request, response) => {
+  router.get('/metrics', takesNoQuery, async (_request, response) => {
     response.json(await states.getMetrics());
   });
 
+  // Takes any query: what probes it may add one against caches, and must not be told that the queue is ill for it.
   router.get('/health', async (_request, response) => {
     const counts = await metricsCache.counts();
     const metrics = toQueueMetrics(counts);
@@ -75,16 +82,16 @@ export function queueHealthRoutes({ states, metricsCache, config, clock }: Queue
     response.json(jobs.map(deadLetterItem));
   });
 
-  router.get('/config', async (_request, response) => {
+  router.get('/config', takesNoQuery, async (_request, response) => {
     response.json({ ...config, activeProcessing: activeProcessing(await metricsCache.counts()) });
   });
 
-  return router;
+  return refuseOtherMethods(router);
 }
 
 function stateOf(text: string): JobState {
   if (isJobState(text)) return text;
-  const problem = `expected one of ${jobStates.join(', ')}`;
+  const problem = `expected one of ${jobStates.join(', ')}, not ${shown(text)}`;
   throw new HttpProblem(400, 'UNKNOWN_STATE', `state: ${problem}`, [{ field: 'state', problem }]);
 }
 

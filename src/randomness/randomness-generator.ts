@@ -49,10 +49,11 @@ export interface RandomnessClaim {
 }
 
 export type RandomnessVerdict =
-  | { valid: true; method: SeedMethod; messageVersion: MessageVersion; seed: string }
+  /** `oracleKey`: the key is one that we sign with; any other proves only that its holder made the seed. */
+  | { valid: true; method: SeedMethod; messageVersion: MessageVersion; seed: string; oracleKey: boolean }
   /** `commitment` (64 hex digits) is what the raffle has to have held since before its draw. */
   | { valid: true; method: 'COMMIT_REVEAL'; commitment: string; seed: string }
-  | { valid: false };
+  | { valid: false; oracleKey?: boolean };
 
 /** What randomness is made from. */
 export type RandomnessSeeker = Pick<
@@ -136,10 +137,9 @@ export class RandomnessGenerator {
     if (proof.length === OPENING_BYTES) return verifyReveal(claim, openingOf(proof));
     const seed =
       claim.seed === undefined ? createHash('sha256').update(proof).digest() : Buffer.from(claim.seed, 'hex');
-    if (proof.length !== PROOF_BYTES || seed.length !== SEED_BYTES) return { valid: false };
-    const prngSecret = keyring.activePublicKeys.includes(publicKey)
-      ? await keyring.prngSecretOf(keyring.signerFor(publicKey))
-      : null;
+    const oracleKey = keyring.activePublicKeys.includes(publicKey);
+    if (proof.length !== PROOF_BYTES || seed.length !== SEED_BYTES) return { valid: false, oracleKey };
+    const prngSecret = oracleKey ? await keyring.prngSecretOf(keyring.signerFor(publicKey)) : null;
     const subject = this.#subject(claim.contractId, claim.requestId, claim.raffleId);
     for (const messageVersion of [1, 2] as const) {
       if (isAmbiguous(subject, messageVersion)) continue;
@@ -149,9 +149,11 @@ export class RandomnessGenerator {
         : prngSecret !== null && verifyPrng(message, { seed, proof }, prngSecret)
           ? 'PRNG'
           : null;
-      if (found !== null) return { valid: true, method: found, messageVersion, seed: seed.toString('hex') };
+      if (found !== null) {
+        return { valid: true, method: found, messageVersion, seed: seed.toString('hex'), oracleKey };
+      }
     }
-    return { valid: false };
+    return { valid: false, oracleKey };
   }
 
   /** @throws PermanentError INVALID_ADDRESS */

@@ -1,10 +1,12 @@
 import { type RequestHandler, Router } from 'express';
-import { parseInput } from '../platform/problem';
+import { refuseOtherMethods } from '../platform/other-methods';
+import { parseBody, parseInput, takesNoQuery } from '../platform/problem';
 import type { AuditTrail } from './audit-trail';
 import type { OracleKeyring } from './oracle-keyring';
 import type { RandomnessGenerator } from './randomness-generator';
 import { auditQuerySchema, requestIdSchema, submitSchema, verifySchema } from './randomness.schemas';
 import type { RandomnessService } from './randomness.service';
+import { auditRowView } from './views';
 
 export interface RandomnessRoutesDeps {
   service: RandomnessService;
@@ -20,11 +22,8 @@ export function randomnessRoutes(deps: RandomnessRoutesDeps): Router {
   const { service, generator, keyring, audit, requireApiKey } = deps;
   const router = Router();
 
-  router.post('/requests', requireApiKey, async (request, response) => {
-    const { raffleId, prizeAmount, contractId, priority, requestId } = await parseInput(
-      submitSchema,
-      request.body ?? {},
-    );
+  router.post('/requests', requireApiKey, takesNoQuery, async (request, response) => {
+    const { raffleId, prizeAmount, contractId, priority, requestId } = await parseBody(submitSchema, request);
     const submitted = await service.submit({
       requestId,
       raffleId: raffleId ?? null,
@@ -36,15 +35,15 @@ export function randomnessRoutes(deps: RandomnessRoutesDeps): Router {
     response.status(202).json({ success: true, data: submitted });
   });
 
-  router.get('/requests/:requestId', async (request, response) => {
+  router.get('/requests/:requestId', takesNoQuery, async (request, response) => {
     const { requestId } = await parseInput(requestIdSchema, request.params);
     response.json({ success: true, data: await service.find(requestId) });
   });
 
-  router.post('/verify', async (request, response) => {
-    const { contractId, raffleId, seed, commitment, publicKey, ...claim } = await parseInput(
+  router.post('/verify', takesNoQuery, async (request, response) => {
+    const { contractId, raffleId, seed, commitment, publicKey, ...claim } = await parseBody(
       verifySchema,
-      request.body ?? {},
+      request,
     );
     const verdict = await service.verify({
       ...claim,
@@ -57,20 +56,26 @@ export function randomnessRoutes(deps: RandomnessRoutesDeps): Router {
     response.json({ success: true, data: verdict });
   });
 
-  router.get('/public-key', (_request, response) => {
+  router.get('/public-key', takesNoQuery, (_request, response) => {
     response.json({ success: true, data: { ...generator.publicKey(), active: keyring.activePublicKeys } });
   });
 
-  router.get('/audit', async (request, response) => {
-    const { limit, before, requestId, raffleId } = await parseInput(auditQuerySchema, request.query);
-    const page = await audit.page({
+  // A key is not needed; one that is sent has to be right.
+  const checkKeyIfSent: RequestHandler = (request, response, next) => {
+    if (request.get('x-api-key') === undefined) next();
+    else void requireApiKey(request, response, next);
+  };
+  router.get('/audit', checkKeyIfSent, async (request, response) => {
+    const { limit, after, requestId, raffleId } = await parseInput(auditQuerySchema, request.query);
+    const { rows, next } = await audit.page({
       limit,
-      ...(before === undefined ? {} : { before }),
+      ...(after === undefined ? {} : { before: after }),
       ...(requestId === undefined ? {} : { requestId }),
       ...(raffleId === undefined ? {} : { raffleId }),
     });
-    response.json({ success: true, data: page });
+    const isTrusted = request.get('x-api-key') !== undefined;
+    response.json({ success: true, data: { rows: rows.map((row) => auditRowView(row, isTrusted)), next } });
   });
 
-  return router;
+  return refuseOtherMethods(router);
 }

@@ -1,5 +1,7 @@
 import type { Clock } from '../platform/clock';
-import { type FieldProblem, HttpProblem, notFound } from '../platform/problem';
+import { TransientError } from '../platform/errors';
+import { type FieldProblem, HttpProblem, invalidInput, notFound } from '../platform/problem';
+import { OPENING_BYTES } from './commit-reveal';
 import type { Commitments } from './commitments.repository';
 import type { RaffleContract, RaffleJob } from './contracts/raffle-contract';
 import type { JobStateManager } from './job-state-manager';
@@ -33,6 +35,13 @@ export interface Submitted {
 
 export type VerifyQuery = Partial<Pick<RandomnessClaim, 'contractId' | 'raffleId' | 'commitment'>> &
   Pick<RandomnessClaim, 'requestId' | 'proof' | 'seed' | 'publicKey'>;
+
+/** Where the commitment is from that a reveal was judged by; null: there is none, so nothing was revealed. */
+export type CommitmentSource = 'here' | 'chain' | 'caller' | null;
+
+export type VerifyAnswer = RandomnessVerdict & { commitmentFrom?: CommitmentSource };
+
+const CHAIN_TIMEOUT_MS = 5_000;
 
 export interface RandomnessServiceDeps {
   states: JobStateManager;
@@ -69,13 +78,14 @@ export class RandomnessService {
     submission: Submission,
   ): Promise<{ kind: 'enqueued' | 'already_there'; job: StoredRandomnessJob }> {
     const { states, contract, thresholds, oracleKey, clock, wake } = this.#deps;
-    const { requestId, raffleId, prizeXlm, priority, source } = submission;
+    const { requestId, prizeXlm, priority, source } = submission;
+    // An event may number its raffle all the same; where each is a contract, the number means nothing to us.
+    const isNumbered = contract.interfaceName === 'receive_randomness' || source !== 'event';
+    const raffleId = isNumbered ? submission.raffleId : null;
     const contractId = this.#contractOf(submission);
     const raffleJob = { contractId, contractRequestId: requestId, raffleId };
     const problem = this.problemOf(raffleJob);
-    if (problem !== null) {
-      throw new HttpProblem(400, 'VALIDATION_FAILED', `${problem.field}: ${problem.problem}`, [problem]);
-    }
+    if (problem !== null) throw invalidInput([problem]);
     const key = contract.jobKey(raffleJob);
     const identity = this.identityOf(contractId, requestId);
     if (source !== 'event') await this.#assertFree(identity, key);
@@ -134,38 +144,50 @@ export class RandomnessService {
   }
 
   /**
-   * The raffle's number is part of what was signed: one that isn't given is looked up, never left out.
-   * @throws HttpProblem 400 where it can't be.
+   * The raffle's number is part of what was signed: one that isn't given is looked up, never left out. A reveal is judged
+   * by the commitment that is known here, else by the raffle's own on chain; the caller's counts where there is neither,
+   * and makes the claim false where it is another.
+   * @throws HttpProblem 400 where the number can't be had, 503 where the chain can't be asked for the commitment.
    */
-  async verify(query: VerifyQuery): Promise<RandomnessVerdict> {
+  async verify(query: VerifyQuery): Promise<VerifyAnswer> {
     const job = await this.#deps.jobs.find(query.requestId);
     const raffleId = query.raffleId !== undefined ? query.raffleId : job?.raffleId;
     if (raffleId === undefined) {
-      throw new HttpProblem(
-        400,
-        'VALIDATION_FAILED',
-        'raffleId: the request is not known here, so its raffle is needed',
-        [{ field: 'raffleId', problem: 'is needed for a request that is not known here' }],
-      );
+      throw invalidInput([
+        { field: 'raffleId', problem: 'is required for a request that is not known here' },
+      ]);
     }
     const contractId = query.contractId ?? job?.contractId ?? this.#contractOf({});
-    const commitment = query.commitment ?? (await this.#committed(contractId, raffleId));
-    return this.#deps.generator.verify({
+    const requestId = job?.contractRequestId ?? query.requestId;
+    const claim = {
       contractId,
-      ...(commitment === undefined ? {} : { commitment }),
-      requestId: job?.contractRequestId ?? query.requestId,
+      requestId,
       raffleId,
       proof: query.proof,
       ...(query.seed === undefined ? {} : { seed: query.seed }),
       ...(query.publicKey === undefined ? {} : { publicKey: query.publicKey }),
+    };
+    if (query.proof.length !== 2 * OPENING_BYTES) return this.#deps.generator.verify(claim);
+    const { commitment, commitmentFrom } = await this.#committed(
+      { contractId, contractRequestId: requestId, raffleId },
+      query.commitment,
+    );
+    if (query.commitment !== undefined && query.commitment !== commitment) {
+      return { valid: false, commitmentFrom };
+    }
+    const verdict = await this.#deps.generator.verify({
+      ...claim,
+      ...(commitment === undefined ? {} : { commitment }),
     });
+    return { ...verdict, commitmentFrom };
   }
 
   #contractOf({ contractId }: { contractId?: string }): string {
     const known = contractId ?? this.#deps.contractId;
     if (known !== null) return known;
-    const problem = { field: 'contractId', problem: 'is needed: each raffle is a contract of its own here' };
-    throw new HttpProblem(400, 'VALIDATION_FAILED', `${problem.field}: ${problem.problem}`, [problem]);
+    throw invalidInput([
+      { field: 'contractId', problem: 'is required: each raffle is a contract of its own here' },
+    ]);
   }
 
   /** A seed for a like-numbered raffle of another contract would be this one's seed, told before its draw. */
@@ -187,8 +209,29 @@ export class RandomnessService {
     );
   }
 
-  async #committed(contractId: string, raffleId: number | null): Promise<string | undefined> {
-    if (raffleId === null) return undefined;
-    return (await this.#deps.commitments.find(contractId, raffleId))?.commitment;
+  async #committed(
+    job: RaffleJob,
+    claimed: string | undefined,
+  ): Promise<{ commitment: string | undefined; commitmentFrom: CommitmentSource }> {
+    const here =
+      job.raffleId === null ? null : await this.#deps.commitments.find(job.contractId, job.raffleId);
+    if (here !== null) return { commitment: here.commitment, commitmentFrom: 'here' };
+    const onChain = await this.#committedOnChain(job);
+    if (onChain !== null) return { commitment: onChain, commitmentFrom: 'chain' };
+    return { commitment: claimed, commitmentFrom: claimed === undefined ? null : 'caller' };
+  }
+
+  async #committedOnChain(job: RaffleJob): Promise<string | null> {
+    const signal = AbortSignal.timeout(CHAIN_TIMEOUT_MS);
+    try {
+      return (await this.#deps.contract.view(job, signal)).commitment;
+    } catch (error) {
+      if (!(error instanceof TransientError) && !signal.aborted) return null;
+      throw new HttpProblem(
+        503,
+        'NETWORK_UNAVAILABLE',
+        'The network could not be asked what was committed to; try again shortly',
+      );
+    }
   }
 }

@@ -1,3 +1,4 @@
+import type { AuditRow } from './audit-chain';
 import type { StoredRandomnessJob } from './randomness-job.model';
 import type { StateTransition } from './randomness-lifecycle';
 
@@ -9,6 +10,7 @@ export interface JobListItem {
   /** ISO 8601, as all times. */
   createdAt: string;
   updatedAt: string;
+  /** Of a job that is not confirmed. */
   lastError: string | null;
   txHash: string | null;
   ledger: number | null;
@@ -55,13 +57,17 @@ export function jobListItem(job: StoredRandomnessJob): JobListItem {
     currentState,
     attemptCount,
     createdAt: job.enqueuedAt.toISOString(),
-    updatedAt: job.updatedAt.toISOString(),
-    lastError,
+    updatedAt: later(job.enqueuedAt, job.updatedAt).toISOString(),
+    // What went wrong on the way is history once it is on chain; the transitions tell it.
+    lastError: currentState === 'confirmed' ? null : lastError,
     txHash,
     ledger,
     transitionCount: job.transitions.length,
   };
 }
+
+/** The one is the database's clock, the other the process's: of a job that is new, the second may be behind. */
+const later = (one: Date, other: Date): Date => (one > other ? one : other);
 
 export function deadLetterItem(job: StoredRandomnessJob): DeadLetterItem {
   const { requestId, raffleId, attemptCount, createdAt, updatedAt, lastError } = jobListItem(job);
@@ -97,6 +103,18 @@ export function requestView(job: StoredRandomnessJob): RequestView {
             publicKey: delivered.oracleKey,
           },
   };
+}
+
+/** An audit row; `redacted` where it is not as it was hashed, so that its hash does not fit what is shown. */
+export type AuditRowView = AuditRow & { redacted?: true };
+
+const ONLY_WITH_KEY = '(shown with an API key)';
+
+/** Who stepped in, and why, is for those who may step in themselves. */
+export function auditRowView(row: AuditRow, isTrusted: boolean): AuditRowView {
+  if (isTrusted || row.data['operator'] === undefined) return row;
+  const data = { ...row.data, operator: ONLY_WITH_KEY };
+  return { ...row, data: 'reason' in data ? { ...data, reason: ONLY_WITH_KEY } : data, redacted: true };
 }
 
 const transitionView = ({

@@ -1,6 +1,7 @@
 import { createHash, createPrivateKey, createPublicKey, hkdfSync, sign, verify } from 'node:crypto';
 import { Keypair, StrKey } from '@stellar/stellar-sdk';
 import { PermanentError } from '../platform/errors';
+import { isSoundKey } from './ed25519-key';
 
 /** Something that signs with one Ed25519 key. Asynchronous, so that a remote key service can stand in for the seed. */
 export interface Signer {
@@ -77,9 +78,13 @@ export function accountAddress(raw: Uint8Array): string {
   return StrKey.encodeEd25519PublicKey(Buffer.from(raw));
 }
 
-/** Checks a raw Ed25519 signature over `bytes`; false for anything malformed. */
+/** True for a G… address under whose key a signature says anything; see {@link isSoundKey}. */
+export const isSoundAddress = (address: string): boolean =>
+  isAccountAddress(address) && isSoundKey(rawPublicKey(address));
+
+/** Checks a raw Ed25519 signature over `bytes`; false for anything malformed, and under a key that anyone can sign for. */
 export function verifySignature(address: string, bytes: Uint8Array, signature: Uint8Array): boolean {
-  if (!isAccountAddress(address) || signature.length !== 64) return false;
+  if (!isSoundAddress(address) || signature.length !== 64) return false;
   const der = Buffer.concat([SPKI_PREFIX, rawPublicKey(address)]);
   return verify(null, bytes, createPublicKey({ key: der, format: 'der', type: 'spki' }), signature);
 }

@@ -92,6 +92,7 @@ it('a job that outlives the grace without a seed is proved by the new key, not l
   });
   expect(await pipeline.service.verify({ requestId: 'late', proof, seed, publicKey: oldKey })).toEqual({
     valid: false,
+    oracleKey: false,
   });
 });
 

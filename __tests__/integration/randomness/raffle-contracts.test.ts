@@ -194,7 +194,13 @@ describe('receive_randomness', () => {
     const { proof, seed } = job!.randomness!;
     const verify = (claim: object): Promise<unknown> =>
       worker.pipeline.service.verify({ requestId: id, raffleId, proof, seed, ...claim });
-    const verdict = { valid: true, method: 'COMMIT_REVEAL', commitment: view.commitment, seed };
+    const verdict = {
+      valid: true,
+      method: 'COMMIT_REVEAL',
+      commitment: view.commitment,
+      seed,
+      commitmentFrom: 'here',
+    };
     expect(await verify({})).toEqual(verdict);
     expect(await verify({ commitment: view.commitment })).toEqual(verdict);
     for (const wrong of [
@@ -203,8 +209,22 @@ describe('receive_randomness', () => {
       { raffleId: raffleId + 1, commitment: view.commitment },
       { proof: proof.replace(/^../, (byte) => (byte === '00' ? '01' : '00')) },
     ]) {
-      expect(await verify(wrong)).toEqual({ valid: false });
+      expect(await verify(wrong)).toMatchObject({ valid: false });
     }
+    // Elsewhere only the raffle itself knows of it; a commitment of the caller's own making changes nothing.
+    await worker.connection.collection('randomnessCommitments').deleteOne({ raffleId });
+    expect(await verify({})).toEqual({ ...verdict, commitmentFrom: 'chain' });
+    const forged = Buffer.alloc(48, 1);
+    const forgedClaim = {
+      proof: forged.toString('hex'),
+      commitment: createHash('sha256').update(forged).digest('hex'),
+      seed: undefined,
+    };
+    expect(await verify(forgedClaim)).toEqual({ valid: false, commitmentFrom: 'chain' });
+    expect(await verify({ ...forgedClaim, raffleId: 99_999 })).toMatchObject({
+      valid: true,
+      commitmentFrom: 'caller',
+    });
     expect(deliveriesOf(contracts.raffle).find((delivery) => delivery.raffleId === raffleId)).toMatchObject({
       seed: job!.randomness!.seed,
       txHash: job!.txHash,

@@ -1,3 +1,4 @@
+import { Keypair } from '@stellar/stellar-sdk';
 import express, { type Express } from 'express';
 import request from 'supertest';
 import { requireApiKey } from '../../../src/http/api-key';
@@ -22,24 +23,32 @@ import { until } from '../../support/worker-fixture';
 const apiKey = 'key-for-tests-0123456789';
 let world: RandomnessFixture;
 let app: Express;
+/** Where each raffle is a contract of its own. */
+let instances: Express;
 
 beforeAll(async () => {
   world = await openRandomness({ QUEUE_MAX_RETRIES: '1' });
+  app = await appOf({});
+  instances = await appOf({ RAFFLE_CONTRACT_INTERFACE: 'provide_randomness' });
+});
+afterAll(() => world.close());
+
+async function appOf(settings: Record<string, string>): Promise<Express> {
   const pipeline = await openPipeline(world.connection, {
     submitter: world.chain,
     reader: world.chain,
     feeEstimator: world.chain,
     latestLedger: () => Promise.resolve(world.chain.ledger),
-    settings: randomnessSettingsFor({ QUEUE_MAX_RETRIES: '1' }),
+    settings: randomnessSettingsFor({ QUEUE_MAX_RETRIES: '1', ...settings }),
     requireApiKey: requireApiKey([apiKey]),
   });
-  app = express();
-  app.use(express.json());
-  app.use(pipeline.basePath, pipeline.router);
-  app.use(unknownRoute);
-  app.use(answerErrors(silentLogger()));
-});
-afterAll(() => world.close());
+  const made = express();
+  made.use(express.json());
+  made.use(pipeline.basePath, pipeline.router);
+  made.use(unknownRoute);
+  made.use(answerErrors(silentLogger()));
+  return made;
+}
 
 interface Answer<Body> {
   status: number;
@@ -53,7 +62,7 @@ interface Envelope<Data> {
 interface Refusal {
   code: string;
   error: string;
-  problems: { field: string }[];
+  problems: { field: string; problem: string }[];
 }
 
 async function get<Body>(path: string): Promise<Answer<Body>> {
@@ -91,12 +100,41 @@ describe('requests', () => {
     [{ requestId: 'x' }, ['raffleId']],
     [{ requestId: 'x', raffleId: 1, prizeAmount: -1, priority: 'urgent' }, ['prizeAmount', 'priority']],
     [{ requestId: 'x', raffleId: 1, contractId: 'C123' }, ['contractId']],
-    [{ requestId: 'x', raffleId: 1, replay: true }, ['(whole)']],
+    [{ requestId: 'x', raffleId: 1, replay: true }, ['replay']],
+    [{ requestId: '-x', raffleId: 1.5, priority: 1 }, ['requestId', 'raffleId', 'priority']],
+    [{ requestId: 7, raffleId: 2 ** 60 }, ['requestId', 'raffleId']],
   ])('name every field that is wrong: %j', async (body, fields) => {
     const answer = await post<Refusal>('/api/v1/randomness/requests', body);
     expect(answer.status).toBe(400);
     expect(answer.body).toMatchObject({ success: false, code: 'VALIDATION_FAILED' });
     expect(answer.body.problems.map(({ field }) => field)).toEqual(fields);
+    // In words of ours, whatever it was.
+    expect(answer.body.error).not.toMatch(/Invalid|Too (big|small)|\ba object|NaN/);
+  });
+
+  test.each([
+    [{ requestId: '007' }, 'requestId', /from 0 to 18446744073709551615 without leading zeros.*, not "007"$/],
+    [{ requestId: '18446744073709551616' }, 'requestId', /not "18446744073709551616"$/],
+    [{ requestId: 'req-123' }, 'requestId', /not "req-123"$/],
+    [{ requestId: '7', raffleId: 1 }, 'raffleId', /is not taken/],
+  ])('of raffles that are contracts: %j is refused', async (body, field, problem) => {
+    const answer: Answer<Refusal> = await request(instances)
+      .post('/api/v1/randomness/requests')
+      .set('x-api-key', apiKey)
+      .send(body);
+    expect(answer.status).toBe(400);
+    expect(answer.body.problems).toEqual([{ field, problem: expect.stringMatching(problem) as string }]);
+  });
+
+  it('of raffles that are contracts take the largest id there is', async () => {
+    const answer: Answer<unknown> = await request(instances)
+      .post('/api/v1/randomness/requests')
+      .set('x-api-key', apiKey)
+      .send({ requestId: '18446744073709551615' });
+    expect(answer.status).toBe(202);
+    await world.connection
+      .collection('randomnessJobs')
+      .deleteOne({ contractRequestId: '18446744073709551615' });
   });
 
   it('show no seed before it is on chain, and then all that proves it', async () => {
@@ -131,10 +169,10 @@ describe('requests', () => {
       );
     expect((await verify({})).body).toEqual({
       success: true,
-      data: { valid: true, method: 'PRNG', messageVersion: 1, seed },
+      data: { valid: true, method: 'PRNG', messageVersion: 1, seed, oracleKey: true },
     });
-    expect((await verify({ seed: 'f'.repeat(64) })).body.data).toEqual({ valid: false });
-    expect((await verify({ raffleId: 457 })).body.data).toEqual({ valid: false });
+    expect((await verify({ seed: 'f'.repeat(64) })).body.data).toEqual({ valid: false, oracleKey: true });
+    expect((await verify({ raffleId: 457 })).body.data).toEqual({ valid: false, oracleKey: true });
     expect((await verify({ requestId: 'req-124' })).status).toBe(400);
     const key = await data<{ address: string; hex: string; base64: string }>('/api/v1/randomness/public-key');
     expect(key.address).toBe(publicKey);
@@ -142,14 +180,84 @@ describe('requests', () => {
     expect((await get('/api/v1/randomness/requests/nobody')).status).toBe(404);
   });
 
+  it('are proved by any key, but it is told whether that is ours', async () => {
+    const stranger = Keypair.fromRawEd25519Seed(Buffer.alloc(32, 9));
+    const message = Buffer.concat([Buffer.from('req-9'), Buffer.from([0, 0, 0, 1])]);
+    const verify = (claim: object) =>
+      post<Envelope<RandomnessVerdict> & Refusal>(
+        '/api/v1/randomness/verify',
+        { requestId: 'req-9', raffleId: 1, ...claim },
+        null,
+      );
+    const proof = stranger.sign(message).toString('hex');
+    expect((await verify({ proof, publicKey: stranger.publicKey() })).body.data).toMatchObject({
+      valid: true,
+      method: 'VRF',
+      oracleKey: false,
+    });
+    const smallOrder = `01${'00'.repeat(31)}`;
+    const forged = await verify({ proof: `01${'00'.repeat(63)}`, publicKey: smallOrder });
+    expect(forged.status).toBe(400);
+    expect(forged.body.problems).toMatchObject([{ field: 'publicKey' }]);
+  });
+
   it('leave an audit trail, paged by key', async () => {
     const page = await data<AuditPage>('/api/v1/randomness/audit?limit=1');
     expect(page.rows).toHaveLength(1);
     expect(page.rows[0]).toMatchObject({ seq: 2, event: 'revealed', requestId: 'req-123' });
-    const older = await data<AuditPage>(`/api/v1/randomness/audit?limit=5&before=${page.next}&raffleId=456`);
+    const older = await data<AuditPage>(`/api/v1/randomness/audit?limit=5&after=${page.next}&raffleId=456`);
     expect(older.rows).toMatchObject([{ seq: 1, event: 'committed' }]);
     expect(older.next).toBeNull();
   });
+
+  it('show who stepped in, and why, to those who hold a key', async () => {
+    await world.pipeline.audit.append({
+      event: 'rescue_force_fail',
+      eventKey: 'rescue:1',
+      requestId: 'req-123',
+      raffleId: 456,
+      data: { operator: 'alice', reason: 'the raffle was void', result: 'done' },
+    });
+    const path = '/api/v1/randomness/audit?limit=1';
+    const { rows } = await data<AuditPage>(path);
+    expect(JSON.stringify(rows)).not.toMatch(/alice|void/);
+    expect(rows).toMatchObject([{ event: 'rescue_force_fail', redacted: true, data: { result: 'done' } }]);
+    const keyed: Answer<Envelope<AuditPage>> = await request(app).get(path).set('x-api-key', apiKey);
+    expect(keyed.body.data.rows).toEqual([
+      {
+        ...rows[0],
+        redacted: undefined,
+        data: { operator: 'alice', reason: 'the raffle was void', result: 'done' },
+      },
+    ]);
+    expect((await request(app).get(path).set('x-api-key', 'guessed')).status).toBe(401);
+  });
+});
+
+test.each([
+  ['/api/v1/randomness/audit?before=1', 'before', 'limit, after, requestId, raffleId'],
+  ['/api/v1/randomness/audit?after=xx', 'after', 'not "xx"'],
+  ['/api/v1/randomness/audit?after=', 'after', 'not ""'],
+  ['/api/v1/randomness/audit?limit=1&limit=2', 'limit', 'once'],
+  ['/api/v1/randomness/public-key?x=1', 'x', 'nothing is taken'],
+  ['/api/v1/queue/jobs/failed?after[$gt]=', 'after[$gt]', 'limit, after'],
+  ['/api/v1/queue/dead-letter?limit[$gt]=1', 'limit[$gt]', 'limit, after'],
+  ['/api/v1/queue/dead-letter?limit=1e2', 'limit', 'from 1 to 500, not "1e2"'],
+  ['/queue/metrics?bogus=1', 'bogus', 'nothing is taken'],
+])('%s is refused, and says what is known', async (path, field, words) => {
+  const { status, body } = await get<Refusal>(path);
+  expect(status).toBe(400);
+  expect(body.problems).toEqual([{ field, problem: expect.stringContaining(words) as string }]);
+});
+
+test.each([
+  ['/api/v1/randomness/requests', 'POST, OPTIONS'],
+  ['/api/v1/randomness/requests/x', 'GET, HEAD, OPTIONS'],
+  ['/api/v1/queue/jobs/failed', 'GET, HEAD, OPTIONS'],
+  ['/queue/health', 'GET, HEAD, OPTIONS'],
+])('DELETE %s is 405', async (path, allow) => {
+  const answer = await request(app).delete(path);
+  expect([answer.status, answer.headers['allow']]).toEqual([405, allow]);
 });
 
 describe.each(['/api/v1/queue', '/queue'])('%s', (base) => {

@@ -4,6 +4,7 @@ import {
   accountAddress,
   deriveChannelSigners,
   isAccountAddress,
+  isSoundAddress,
   networkIdHash,
   rawPublicKey,
   signerFromSecret,
@@ -23,6 +24,28 @@ describe('keys', () => {
     expect(verifySignature(signer.publicKey, new Uint8Array(32).fill(2), signature)).toBe(false);
     expect(verifySignature('GARBAGE', bytes, signature)).toBe(false);
     expect(verifySignature(signer.publicKey, bytes, signature.slice(1))).toBe(false);
+  });
+
+  it.each([
+    ['0100000000000000000000000000000000000000000000000000000000000000', 'order 1'],
+    ['ecffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f', 'order 2'],
+    ['0000000000000000000000000000000000000000000000000000000000000000', 'order 4'],
+    ['0000000000000000000000000000000000000000000000000000000000000080', 'order 4, the other sign'],
+    ['26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05', 'order 8'],
+    ['26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc85', 'order 8, the other sign'],
+    ['c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac037a', 'order 8'],
+    ['c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac03fa', 'order 8, the other sign'],
+    ['0100000000000000000000000000000000000000000000000000000000000080', 'order 1, written wrongly'],
+    ['eeffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f', 'order 1, above the prime'],
+    ['f0ffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f', 'above the prime'],
+  ])('prove nothing when anyone can sign for them: %s, %s', (hex) => {
+    const address = accountAddress(Buffer.from(hex, 'hex'));
+    // R = the identity, S = 0: fits any message under a key of small order that cancels out.
+    const signature = Buffer.from(`01${'00'.repeat(63)}`, 'hex');
+    const messages = Array.from({ length: 16 }, (_, index) => new Uint8Array([index]));
+    expect(messages.some((message) => verifySignature(address, message, signature))).toBe(false);
+    expect(isSoundAddress(address)).toBe(false);
+    expect(isSoundAddress(keypair.publicKey())).toBe(true);
   });
 
   it('do not quote a secret that is wrong', () => {

@@ -1,4 +1,5 @@
 import { PermanentError } from '../../platform/errors';
+import { shown } from '../../platform/input-wording';
 import type { FieldProblem } from '../../platform/problem';
 import { contractValue, type ContractCall, type ContractValue } from '../../stellar/contract-value';
 import { rawPublicKey, type Signer } from '../../stellar/keys';
@@ -47,10 +48,20 @@ export class ProvideRandomnessContract implements RaffleContract {
     return `${contractId}:${contractRequestId}`;
   }
 
-  problemOf({ contractRequestId }: RaffleJob): FieldProblem | null {
-    return parseRequestId(contractRequestId) === null
-      ? { field: 'requestId', problem: 'expected a u64: this contract counts its requests' }
-      : null;
+  problemOf({ contractRequestId, raffleId }: RaffleJob): FieldProblem | null {
+    if (parseRequestId(contractRequestId) === null) {
+      const form = `a whole number from 0 to ${MAX_U64} without leading zeros`;
+      return {
+        field: 'requestId',
+        problem: `expected ${form}, as this contract counts its requests, not ${shown(contractRequestId)}`,
+      };
+    }
+    return raffleId === null
+      ? null
+      : {
+          field: 'raffleId',
+          problem: 'is not taken: each raffle is a contract of its own, given by contractId',
+        };
   }
 
   async view({ contractId, requestedAtLedger }: RaffleJob, signal: AbortSignal): Promise<RaffleView> {
@@ -144,7 +155,8 @@ function requestIdOf({ contractRequestId }: RaffleJob): bigint {
   return id;
 }
 
+/** One way to write each: `7` and `007` would be two jobs for one request. */
 function parseRequestId(text: string): bigint | null {
-  const id = /^\d{1,20}$/.test(text) ? BigInt(text) : null;
+  const id = /^(0|[1-9]\d{0,19})$/.test(text) ? BigInt(text) : null;
   return id === null || id > MAX_U64 ? null : id;
 }
