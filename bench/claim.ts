@@ -7,11 +7,16 @@ import type { WorkerId } from '../src/platform/ids';
 import type { QueueEnvelope } from '../src/queue/envelope';
 import { applyQueueEnvelope } from '../src/queue/envelope-schema';
 import { MongoWorkerQueue } from '../src/queue/mongo-worker-queue';
+import { benchCommand } from './command';
 
-/**
- * What a claim costs as the backlog grows, and what many claimants at once get through.
- * `tsx bench/claim.ts [--json]`, on the database that TEST_MONGODB_URI names or on the one that tests would use.
- */
+const options = benchCommand(
+  'claim',
+  'What a claim costs as the backlog grows, and what many claimants at once get through, on the database that ' +
+    'TEST_MONGODB_URI names or on the one that tests would use.',
+)
+  .parse()
+  .opts<{ json: boolean }>();
+
 const SIZES = [1_000, 100_000];
 const CLAIMS = 400;
 const CROWDS = [1, 8, 16, 32];
@@ -109,7 +114,7 @@ async function main(): Promise<void> {
       console.error(`${claimants} claimants: ${jobsPerSecond} jobs/s claimed and completed`);
       crowds.push({ claimants, jobsPerSecond });
     }
-    if (process.argv.includes('--json')) {
+    if (options.json) {
       const growth = rounded((costs.at(-1)?.p50Ms ?? 0) / (costs[0]?.p50Ms ?? 1));
       console.log(JSON.stringify({ engine: server.engine, claims: costs, claimGrowth: growth, crowds }));
     }

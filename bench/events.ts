@@ -9,14 +9,20 @@ import { EventPropagator } from '../src/ingestion/event-propagator';
 import { EventQueue } from '../src/ingestion/event-queue';
 import { defaultTuning } from '../src/ingestion/ingestion-tuning';
 import { decodeContractValue } from '../src/stellar/scval-codec';
+import { benchCommand } from './command';
 import { CONTRACT, EndlessChain, pageOfEvents } from './events/chain';
 
-/**
- * Figures of event ingestion on one core: `npm run bench:events -- [--json]`. Speeds are the best of three runs: whatever
- * else the machine does only ever slows one down. The last line with --json is
- * {enqueuePerSecond, endToEndPerSecond, spikeRssMiB, dequeueGrowth}.
- */
-const asJson = process.argv.includes('--json');
+const { json: asJson } = benchCommand(
+  'events',
+  'Figures of event ingestion on one core. Speeds are the best of three runs: whatever else the machine does only ever ' +
+    'slows one down.',
+)
+  .addHelpText(
+    'after',
+    '\nThe last line of --json: {enqueuePerSecond, endToEndPerSecond, spikeRssMiB, dequeueGrowth}.',
+  )
+  .parse()
+  .opts<{ json: boolean }>();
 const directory = mkdtempSync(path.join(tmpdir(), 'sorolane-bench-'));
 const say = (line: string): void => console.log(line);
 

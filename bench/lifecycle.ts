@@ -16,13 +16,20 @@ import type { StoredRandomnessJob } from '../src/randomness/randomness-job.model
 import { RandomnessJobs } from '../src/randomness/randomness-jobs.repository';
 import { jobStates } from '../src/randomness/randomness-lifecycle';
 import { RandomnessQueue } from '../src/randomness/randomness-queue';
+import { wholeNumber } from '../src/platform/command-line';
+import { benchCommand } from './command';
 import { openBenchServer } from './lifecycle/database';
 import { jobInput, storedJob } from './lifecycle/jobs';
 
-/**
- * What the randomness lifecycle costs: `tsx bench/lifecycle.ts [--json] [--jobs 1000000]`, on the database that
- * TEST_MONGODB_URI names or on the one that tests would use.
- */
+const options = benchCommand(
+  'lifecycle',
+  'What the randomness lifecycle costs, on the database that TEST_MONGODB_URI names or on the one that tests would use. ' +
+    'Exit code 1 when a mark is missed.',
+)
+  .option('--jobs <n>', 'jobs that are there when metrics are read', wholeNumber(1, 10_000_000), 1_000_000)
+  .parse()
+  .opts<{ jobs: number; json: boolean }>();
+
 const TRANSITIONS = 20_000;
 const STORED_TRANSITIONS = 300;
 const READS = 1_000;
@@ -30,10 +37,6 @@ const QUEUED = 1_000;
 const MIB = 1_048_576;
 const marks = { transitionCpuMs: 1, getMetricsP99Ms: 10 };
 
-const option = (name: string, fallback: number): number => {
-  const at = process.argv.indexOf(name);
-  return at === -1 ? fallback : Number(process.argv[at + 1]);
-};
 const rounded = (value: number): number => Math.round(value * 1000) / 1000;
 const percentile = (times: readonly number[], share: number): number => {
   const sorted = [...times].sort((a, b) => a - b);
@@ -163,7 +166,7 @@ async function queuedMemory({ states }: Parts): Promise<number> {
 }
 
 async function main(): Promise<void> {
-  const count = option('--jobs', 1_000_000);
+  const count = options.jobs;
   const server = await openBenchServer();
   const url = new URL(server.uri);
   url.pathname = `/bench_lifecycle_${process.pid}`;
@@ -191,7 +194,7 @@ async function main(): Promise<void> {
       heapPerThousandQueuedMib: queuedMib,
     };
     report(figures);
-    if (process.argv.includes('--json')) console.log(JSON.stringify(figures));
+    if (options.json) console.log(JSON.stringify(figures));
     const met = transitionCpuMs < marks.transitionCpuMs && figures.getMetricsMs.p99 < marks.getMetricsP99Ms;
     process.exitCode = met ? 0 : 1;
   } finally {

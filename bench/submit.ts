@@ -2,23 +2,23 @@ import { fork } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import path from 'node:path';
-import { Command } from 'commander';
+import { wholeNumber } from '../src/platform/command-line';
 import { pickServer } from '../src/platform/database/pick-server';
 import { startSimnet, type Simnet } from '../src/simnet';
+import { benchCommand } from './command';
 import type { Order, Report } from './submit/order';
 
-/**
- * How many transactions a ledger confirms: several processes, one set of channel accounts, one simulated network.
- * Every figure is read from the ledger; the processes' own word is checked against it.
- */
-const options = new Command()
-  .option('--channels <n>', 'channel accounts', Number, 8)
-  .option('--processes <n>', 'worker processes', Number, 2)
-  .option('--lanes <n>', 'submissions at once in each process', Number, 8)
-  .option('--ledgers <n>', 'ledgers to measure, after the warm-up', Number, 20)
-  .option('--ledger-ms <n>', 'time between ledgers', Number, 1_000)
-  .option('--poll-ms <n>', 'pause between two looks for a transaction', Number, 100)
-  .option('--json', 'one line for machines')
+const options = benchCommand(
+  'submit',
+  'How many transactions a ledger confirms: several processes, one set of channel accounts, one simulated network. Every ' +
+    "figure is read from the ledger; the processes' own word is checked against it.",
+)
+  .option('--channels <n>', 'channel accounts', wholeNumber(1, 256), 8)
+  .option('--processes <n>', 'worker processes', wholeNumber(1, 32), 2)
+  .option('--lanes <n>', 'submissions at once in each process', wholeNumber(1, 256), 8)
+  .option('--ledgers <n>', 'ledgers to measure, after the warm-up', wholeNumber(1, 10_000), 20)
+  .option('--ledger-ms <n>', 'milliseconds between two ledgers', wholeNumber(10, 60_000), 1_000)
+  .option('--poll-ms <n>', 'milliseconds between two looks for a transaction', wholeNumber(1, 60_000), 100)
   .parse()
   .opts<{
     channels: number;
@@ -27,7 +27,7 @@ const options = new Command()
     ledgers: number;
     ledgerMs: number;
     pollMs: number;
-    json?: true;
+    json: boolean;
   }>();
 
 /** The first ledgers create the channel accounts and fill the lanes. */

@@ -1,4 +1,5 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
+import { wholeNumber as whole } from '../../platform/command-line';
 
 export interface DemoOptions {
   requests: number;
@@ -18,15 +19,6 @@ export interface DemoOptions {
 }
 
 const DEFAULT_REJECT = 2;
-
-function whole(min: number, max: number): (text: string) => number {
-  return (text) => {
-    const value = Number(text);
-    if (!/^\d+$/.test(text) || value < min || value > max)
-      throw new InvalidArgumentError(`expected a whole number from ${min} to ${max}`);
-    return value;
-  };
-}
 
 function rate(text: string): number {
   const value = Number(text);
