@@ -24,7 +24,7 @@ export function refuseOtherMethods(router: Router): Router {
         throw new HttpProblem(
           405,
           'METHOD_NOT_ALLOWED',
-          `${request.method} can't be done here, but ${allow}`,
+          `${request.method} is not possible here; possible: ${allow}`,
         );
       }
       response.status(204).end();

@@ -43,7 +43,7 @@ export async function parseBody<T>(schema: z.ZodType<T>, request: Request): Prom
     throw new HttpProblem(
       415,
       'UNSUPPORTED_MEDIA_TYPE',
-      `send application/json${type === undefined ? ' and say so in content-type' : `, not ${type.slice(0, 40)}`}`,
+      `Send application/json${type === undefined ? ' and say so in content-type' : `, not ${type.slice(0, 40)}`}`,
     );
   }
   const body: unknown = request.body;

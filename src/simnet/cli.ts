@@ -1,16 +1,13 @@
 import { Command, InvalidArgumentError } from 'commander';
 import { z } from 'zod';
+import { wholeNumber } from '../platform/command-line';
 import { parseFaultPlan } from './fault-rules';
 import type { FaultPlan } from './fault-rules';
 import { defaultNetworkPassphrase, simnetOptionsSchema } from './options';
 import type { SimnetFacts } from './simnet';
 import { startSimnet } from './simnet';
 
-const integer = (text: string): number => {
-  const value = Number(text);
-  if (!Number.isInteger(value)) throw new InvalidArgumentError('expected a whole number');
-  return value;
-};
+const MAX_INT = 2 ** 31 - 1;
 
 const faultPlan = (text: string): FaultPlan => {
   try {
@@ -31,7 +28,11 @@ Faults:
   Standing:   lag, retention, otherHistory, meta, surge
   Each rule:  surface (rpc|ipfs), endpoints, methods, cids, probability, after, times, fault
 
-Observer, on the gateway's port: /observer/facts, certificates, raffle-requests, raffle-deliveries, transactions, events, stats`;
+On the gateway's port:
+  Observer:  /observer/facts, certificates, raffle-requests, raffle-deliveries, transactions, events, stats
+  Raffles:   curl -d '{"count":3,"prizeLumens":10}' http://127.0.0.1:8001/simnet/raffles
+             draws raffles, which ask for randomness; also highPriority, and interface (receive_randomness or
+             provide_randomness: each raffle a contract of its own, which the factory tells of)`;
 
 interface CliOptions {
   port: number;
@@ -53,6 +54,7 @@ const printFacts = (facts: SimnetFacts): void => {
     ['IPFS gateway', `${facts.ipfsUrl}/{cid}`],
     ['Friendbot', `${facts.friendbotUrl}?addr=G…`],
     ['Observer', `${facts.observerUrl}/facts`],
+    ['Draw raffles', `curl -d '{"count":3}' ${facts.controlUrl}/raffles`],
     ['Passphrase', facts.networkPassphrase],
     ...Object.entries<string>({ ...facts.contracts }).map(([name, id]): [string, string] => [
       `Contract ${name}`,
@@ -66,6 +68,8 @@ const printFacts = (facts: SimnetFacts): void => {
   for (const [name, value] of lines) console.log(`  ${name.padEnd(24)}${value}`);
   console.log('\nFor .env, beside MONGODB_URI and API_KEYS:\n');
   for (const [name, value] of environmentOf(facts)) console.log(`${name}=${value}`);
+  console.log('\n# Where each raffle is a contract of its own, instead of RAFFLE_CONTRACT_ID above:');
+  for (const [name, value] of instanceEnvironmentOf(facts)) console.log(`# ${name}=${value}`);
 };
 
 /** What a process of the house needs to work on this network. */
@@ -73,12 +77,20 @@ const environmentOf = (facts: SimnetFacts): [string, string][] => [
   ['STELLAR_NETWORK_PASSPHRASE', facts.networkPassphrase],
   ['SOROBAN_RPC_URLS', facts.rpcUrls.join(',')],
   ['STELLAR_ORACLE_SECRET_KEY', facts.oracleSecret],
+  // A transaction in flight needs an account of its own: about as many as lanes.
+  ['STELLAR_CHANNEL_COUNT', '8'],
   ['STELLAR_REGISTRY_CONTRACT_ID', facts.contracts.registry],
   ['STELLAR_ORACLE_CONTRACT_ID', facts.contracts.oracle],
   ['STELLAR_PROVENANCE_CONTRACT_ID', facts.contracts.provenance],
   ['RAFFLE_CONTRACT_ID', facts.contracts.raffle],
   ['ORACLE_CODE_MEASUREMENT_HASH', facts.teeHash],
   ['PINATA_GATEWAY_URL', facts.ipfsUrl],
+];
+
+const instanceEnvironmentOf = ({ contracts }: SimnetFacts): [string, string][] => [
+  ['RAFFLE_CONTRACT_INTERFACE', 'provide_randomness'],
+  ['RAFFLE_CONTRACT_ID', contracts.raffleInstance],
+  ['RAFFLE_FACTORY_CONTRACT_ID', contracts.raffleFactory],
 ];
 
 /** Resolves on the first SIGINT or SIGTERM. */
@@ -118,18 +130,29 @@ const program = new Command('simnet')
   .option(
     '--port <number>',
     'first of a row of ports: endpoints, then the gateway; 0 takes free ones',
-    integer,
+    wholeNumber(0, 65_535),
     8000,
   )
-  .option('--endpoints <count>', 'JSON-RPC listeners over the one ledger', integer, 1)
-  .option('--ledger-ms <ms>', 'time between ledgers, in milliseconds', integer, 1000)
+  .option('--endpoints <count>', 'JSON-RPC listeners over the one ledger', wholeNumber(1, 16), 1)
+  .option(
+    '--ledger-ms <ms>',
+    'time between ledgers, in milliseconds; 0 closes none',
+    wholeNumber(0, 3_600_000),
+    1000,
+  )
   .option('--faults <plan>', 'what goes wrong: JSON or a preset, see below', faultPlan)
-  .option('--seed <number>', 'names the keys of the accounts; the same seed gives the same keys', integer, 1)
-  .option('--meta <version>', 'version of the transaction result meta: 3 or 4', integer, 4)
-  .option('--retention <ledgers>', 'ledgers that the endpoints remember', integer, 120_960)
-  .option('--accounts <count>', 'funded accounts to print the secrets of', integer, 1)
+  .option(
+    '--seed <number>',
+    'names the keys of the accounts; the same seed gives the same keys',
+    wholeNumber(0, MAX_INT),
+    1,
+  )
+  .option('--meta <version>', 'version of the transaction result meta: 3 or 4', wholeNumber(3, 4), 4)
+  .option('--retention <ledgers>', 'ledgers that the endpoints remember', wholeNumber(1, MAX_INT), 120_960)
+  .option('--accounts <count>', 'funded accounts to print the secrets of', wholeNumber(0, 1000), 1)
   .option('--passphrase <text>', 'network passphrase', defaultNetworkPassphrase)
   .option('--json', 'print the facts as one line of JSON', false)
+  .showHelpAfterError('(--help explains each option)')
   .addHelpText('after', faultsHelp);
 
 program

@@ -4,6 +4,7 @@ import { bridgeContract } from './contracts/bridge';
 import { oracleContract } from './contracts/oracle';
 import { provenanceContract } from './contracts/provenance';
 import { raffleContract } from './contracts/raffle';
+import { raffleFactoryContract } from './contracts/raffle-factory';
 import type { RaffleInstanceGenesis } from './contracts/raffle-instance';
 import { raffleInstanceContract } from './contracts/raffle-instance';
 import type { VerifyProof } from './contracts/raffle-proof';
@@ -24,6 +25,8 @@ export interface ContractIds {
   raffle: string;
   /** One raffle, a contract of its own: `provide_randomness`. More of them are deployed on demand. */
   raffleInstance: string;
+  /** Tells of raffles that are contracts of their own. */
+  raffleFactory: string;
   /** Emits compact events. */
   bridge: string;
 }
@@ -85,6 +88,7 @@ export const createGenesis = (
     provenance: host.contractIdFor('provenance'),
     raffle: host.contractIdFor('raffle'),
     raffleInstance: host.contractIdFor('raffle-instance-1'),
+    raffleFactory: host.contractIdFor('raffle-factory'),
     bridge: host.contractIdFor('bridge'),
   };
   const teeHash = sha256(`${settings.networkPassphrase}:tee`);
@@ -141,6 +145,7 @@ export const createGenesis = (
       overlay,
       info,
     );
+    host.deploy(contracts.raffleFactory, raffleFactoryContract(admin.publicKey()), overlay, info);
     host.deploy(contracts.bridge, bridgeContract(admin.publicKey()), overlay, info);
   });
   return { root, admin, oracle, funded, contracts, teeHash: teeHash.toString('hex') };

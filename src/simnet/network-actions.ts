@@ -126,6 +126,21 @@ export class NetworkActions {
     return { ...where, requestId: fromVal.u64(returned) };
   }
 
+  /** Deploys instances, has the factory tell of them, and starts their draws: two ledgers. In the order given. */
+  async drawInstances(
+    inputs: readonly RaffleInstanceInput[],
+  ): Promise<(Landed & { contractId: string; requestId: bigint })[]> {
+    const contractIds = inputs.map(({ prizeLumens = 1000 }) => this.deployRaffleInstance({ prizeLumens }));
+    await Promise.all(
+      chunks(contractIds).map((chunk) =>
+        this.call(this.genesis.contracts.raffleFactory, 'announce', [toVal.vec(chunk.map(toVal.address))]),
+      ),
+    );
+    return Promise.all(
+      contractIds.map(async (contractId) => ({ contractId, ...(await this.drawInstance(contractId)) })),
+    );
+  }
+
   /** Rejects until 200 ledgers after the request. */
   async triggerFallback(contractId: string, doRefund: boolean): Promise<void> {
     const admin = toVal.address(this.genesis.admin.publicKey());

@@ -1,10 +1,12 @@
 import type { FaultEngine } from './faults';
+import { serveControl } from './control-routes';
 import { serveFriendbot } from './friendbot';
 import type { Genesis } from './genesis';
 import type { Listener } from './http-server';
 import { listen, sendJson } from './http-server';
 import type { IpfsGateway } from './ipfs-gateway';
 import type { Ledger } from './ledger';
+import type { NetworkActions } from './network-actions';
 import { serveObserver } from './observer-routes';
 import type { Observer } from './observer';
 import type { SimnetSettings } from './options';
@@ -18,6 +20,7 @@ export interface Parts {
   faults: FaultEngine;
   gateway: IpfsGateway;
   observer: Observer;
+  actions: NetworkActions;
   stats: SimnetStats;
   settings: SimnetSettings;
   facts: () => unknown;
@@ -32,7 +35,7 @@ export interface Listeners {
 const portOf = (settings: SimnetSettings, index: number): number =>
   settings.port === 0 ? 0 : settings.port + index;
 
-/** Opens the JSON-RPC endpoints and the gateway; the gateway's listener also answers friendbot and the observer. */
+/** Opens the JSON-RPC endpoints and the gateway; the gateway's listener also answers friendbot, the observer and `/simnet`. */
 export const openListeners = async (parts: Parts): Promise<Listeners> => {
   const { settings, ledger, genesis } = parts;
   const gateway = await listen(
@@ -42,6 +45,15 @@ export const openListeners = async (parts: Parts): Promise<Listeners> => {
         await serveFriendbot(ledger, genesis, settings.ledgerMs === 0, url, response);
       } else if (url.pathname.startsWith('/observer')) {
         serveObserver(parts.observer, parts.facts, url.pathname, response);
+      } else if (url.pathname.startsWith('/simnet')) {
+        const { actions } = parts;
+        const closesByHand = settings.ledgerMs === 0;
+        await serveControl(
+          { actions, contracts: genesis.contracts, closesByHand },
+          url.pathname,
+          request,
+          response,
+        );
       } else if (url.pathname === '/ipfs' || url.pathname.startsWith('/ipfs/')) {
         await parts.gateway.serve(url, request, response);
       } else {

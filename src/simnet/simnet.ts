@@ -27,6 +27,8 @@ export interface SimnetFacts {
   /** Append `/{cid}`. */
   ipfsUrl: string;
   observerUrl: string;
+  /** `POST {controlUrl}/raffles` draws raffles. */
+  controlUrl: string;
   friendbotUrl: string;
   networkPassphrase: string;
   contracts: ContractIds;
@@ -101,6 +103,10 @@ export class Simnet {
     return `${this.opened.gateway.origin}/observer`;
   }
 
+  get controlUrl(): string {
+    return `${this.opened.gateway.origin}/simnet`;
+  }
+
   get networkPassphrase(): string {
     return this.settings.networkPassphrase;
   }
@@ -134,6 +140,7 @@ export class Simnet {
       rpcUrls: this.rpcUrls,
       ipfsUrl: this.ipfsUrl,
       observerUrl: this.observerUrl,
+      controlUrl: this.controlUrl,
       friendbotUrl: `${this.opened.gateway.origin}/friendbot`,
       networkPassphrase: this.networkPassphrase,
       contracts: this.contracts,
@@ -210,9 +217,9 @@ export class Simnet {
   }
 
   private async open(): Promise<void> {
-    const { ledger, genesis, faults, gateway, observer, counters: stats, settings } = this;
+    const { ledger, genesis, faults, gateway, observer, actions, counters: stats, settings } = this;
     this.listeners = await openListeners({
-      ...{ ledger, genesis, faults, gateway, observer, stats, settings },
+      ...{ ledger, genesis, faults, gateway, observer, actions, stats, settings },
       facts: () => this.facts(),
     });
     if (settings.ledgerMs > 0) this.timer = setInterval(() => this.ledger.close(), settings.ledgerMs);

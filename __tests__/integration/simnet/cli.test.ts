@@ -44,16 +44,56 @@ describe('the simulated network as a process of its own', () => {
     expect(await exited).toEqual([0, null]);
   });
 
-  it('prints all that .env needs beside database and keys', async () => {
+  it('prints all that .env needs beside database and keys, for either raffle interface', async () => {
     const child = simnet('--port', '0');
     const pasted: Record<string, string> = {};
+    const instances: Record<string, string> = {};
     for await (const line of createInterface(child.stdout)) {
-      const [, name, value] = /^([A-Z_]+)=(.+)$/.exec(line) ?? [];
-      if (name !== undefined && value !== undefined) pasted[name] = value;
-      if (name === 'PINATA_GATEWAY_URL') break;
+      const [, mark, name, value] = /^(# )?([A-Z_]+)=(.+)$/.exec(line) ?? [];
+      if (name !== undefined && value !== undefined) (mark === undefined ? pasted : instances)[name] = value;
+      if (name === 'RAFFLE_FACTORY_CONTRACT_ID') break;
     }
     const own = { MONGODB_URI: 'mongodb://127.0.0.1:27017/sorolane', API_KEYS: 'key-for-tests-0123456789' };
-    expect(readConfig({ ...pasted, ...own })).toMatchObject({ kind: 'valid' });
+    expect(readConfig({ ...pasted, ...own })).toMatchObject({
+      kind: 'valid',
+      config: { RAFFLE_CONTRACT_INTERFACE: 'receive_randomness' },
+    });
+    expect(readConfig({ ...pasted, ...own, ...instances })).toMatchObject({
+      kind: 'valid',
+      config: { RAFFLE_CONTRACT_INTERFACE: 'provide_randomness' },
+    });
+  });
+
+  it('draws raffles of either interface when it is asked to', async () => {
+    const child = simnet('--port', '0', '--ledger-ms', '50', '--json');
+    const [line] = (await once(createInterface(child.stdout), 'line')) as [string];
+    const { controlUrl, observerUrl, contracts } = JSON.parse(line) as SimnetFacts;
+    const draw = async (order: object): Promise<{ status: number; body: unknown }> => {
+      const answer = await fetch(`${controlUrl}/raffles`, { method: 'POST', body: JSON.stringify(order) });
+      return { status: answer.status, body: await answer.json() };
+    };
+    expect(await draw({ count: 2 })).toMatchObject({
+      status: 200,
+      body: {
+        raffles: [
+          { contractId: contracts.raffle, raffleId: 1, requestId: '1' },
+          { contractId: contracts.raffle, raffleId: 2, requestId: '2' },
+        ],
+      },
+    });
+    const instances = (await draw({ count: 2, interface: 'provide_randomness' })) as {
+      body: { raffles: { contractId: string; requestId: string }[] };
+    };
+    const ids = instances.body.raffles.map(({ contractId }) => contractId);
+    expect(new Set(ids).size).toBe(2);
+    const events = (await (await fetch(`${observerUrl}/events`)).json()) as { contractId: string }[];
+    const told = events.filter(({ contractId }) => contractId === contracts.raffleFactory);
+    expect(told).toHaveLength(2);
+    for (const id of ids) expect(events.some(({ contractId }) => contractId === id)).toBe(true);
+    expect(await draw({ count: 0, colour: 'red' })).toMatchObject({
+      status: 400,
+      body: { problems: [{ field: 'count' }, { field: 'colour' }] },
+    });
   });
 
   it('says how to go on when a port is taken', async () => {
