@@ -8,6 +8,7 @@ import { parseDemoOptions, type DemoOptions } from './demo/options';
 import { report, type Result } from './demo/report';
 import { emitSpike } from './demo/spike';
 import { setStage, type Stage } from './demo/stage';
+import { tryLines } from './demo/try-lines';
 import { watch } from './demo/watch';
 import { makeWorkload } from './demo/workload';
 
@@ -70,10 +71,7 @@ async function run(
   try {
     const workload = makeWorkload(options);
     await Promise.all([askForWork(workload, stage.simnet), emitSpike(stage.simnet, options.spike)]);
-    say(
-      `Contracts asked for ${options.requests} verifications, ${options.reject} of them with media that do not match their manifest` +
-        (options.raffles === 0 ? '.' : `, and for the randomness of ${options.raffles} raffles.`),
-    );
+    say(describeWork(options));
     const { census, spikeHandled } = await watch({
       options,
       stage,
@@ -90,30 +88,33 @@ async function run(
       summary: { ...census, spike, spikeHandled, engine: stage.server.engine, seconds: seconds() },
     };
     report(result, say, interrupted.aborted);
-    if (!options.once && !interrupted.aborted) await stayUp(crew, stage, say, interrupted);
+    if (!options.once && !interrupted.aborted) await stayUp(options, crew, stage, say, interrupted);
     return result;
   } finally {
     await connection.close();
   }
 }
 
-async function stayUp(crew: Crew, stage: Stage, say: Say, interrupted: AbortSignal): Promise<void> {
-  const [example] = makeWorkload({ requests: 1, reject: 0, raffles: 0, seed: Date.now() }).requests;
-  if (example !== undefined) {
-    const { gateway } = stage.simnet;
-    const body = JSON.stringify({
-      manifestCid: await gateway.put(example.manifest),
-      mediaCid: await gateway.put(example.media),
-      requester: example.requester,
-    });
-    say('');
-    say('Still up. Try, in another terminal:');
-    say(`  curl ${crew.apiUrl}/api/v1/worker/health`);
-    say(`  curl ${stage.simnet.observerUrl}/certificates`);
-    say(`  curl -X POST ${crew.apiUrl}/api/v1/verification/requests -H 'x-api-key: ${stage.apiKey}' \\`);
-    say(`    -H 'content-type: application/json' -d '${body}'`);
-    say(`  curl '${crew.apiUrl}/api/v1/verification/jobs?ownerPublicKey=${example.requester}'`);
-  }
+function describeWork({ requests, reject, raffles }: DemoOptions): string {
+  const asked = [
+    ...(requests === 0
+      ? []
+      : [`${requests} verifications (${reject} of media that do not match their manifest)`]),
+    ...(raffles === 0 ? [] : [`the randomness of ${raffles} raffles`]),
+  ];
+  return `Contracts asked for ${asked.length === 0 ? 'nothing' : asked.join(' and for ')}.`;
+}
+
+async function stayUp(
+  options: DemoOptions,
+  crew: Crew,
+  stage: Stage,
+  say: Say,
+  interrupted: AbortSignal,
+): Promise<void> {
+  say('');
+  say('Still up. Try, in another terminal:');
+  for (const line of await tryLines(options, stage, crew.apiUrl)) say(`  ${line}`);
   say('Ctrl-C stops everything.');
   while (!interrupted.aborted) {
     const dead = crew.casualty();

@@ -21,12 +21,21 @@ export function report({ flawless, summary }: Result, say: Say, wasInterrupted: 
   const { spike, spikeHandled, engine, seconds } = summary;
   say('');
   if (wasInterrupted) say('Interrupted: what was still open counts as stuck.');
-  say(
-    `${flawless ? 'Every' : 'NOT every'} valid request was minted exactly once${raffles === 0 ? '' : ' and every raffle delivered exactly once'}.`,
-  );
+  say(verdictOf(flawless, summary));
   if (requests > 0) say(`  ${requests} requests: ${minted} minted, ${rejected} rejected`);
   if (raffles > 0) say(`  ${raffles} raffles: ${rafflesDelivered} delivered`);
   if (spike > 0) say(`  ${spike} events in a spike: ${spikeHandled} handled`);
   say(`  ${deadLettered} dead-lettered, ${stuck} stuck, ${duplicates} duplicates`);
   say(`  ${seconds} s on the ${engine} database`);
+}
+
+/** In one sentence, of what there was to do. */
+function verdictOf(flawless: boolean, { requests, raffles, spike }: Summary): string {
+  const claims = [
+    ...(requests > 0 ? ['valid request was minted exactly once'] : []),
+    ...(raffles > 0 ? ['raffle delivered exactly once'] : []),
+    ...(spike > 0 ? ['event of the spike handled'] : []),
+  ];
+  if (claims.length === 0) return 'There was nothing to do.';
+  return `${flawless ? 'Every' : 'NOT every'} ${claims.join(' and every ')}.`;
 }

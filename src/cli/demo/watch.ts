@@ -73,10 +73,13 @@ function handledOfSpike({ stored, waiting }: Buffer, { spike, requests, raffles 
 
 function progressOf(census: Census, valid: number): string {
   const { requests, minted, rejected, raffles, rafflesDelivered, deadLettered, stuck } = census;
+  const isOnLedger =
+    minted === valid && rafflesDelivered === raffles && rejected === requests - valid && stuck > 0;
   return [
     ...(requests === 0 ? [] : [`minted ${minted}/${valid}`, `rejected ${rejected}/${requests - valid}`]),
     ...(raffles === 0 ? [] : [`raffles ${rafflesDelivered}/${raffles}`]),
     `dead-lettered ${deadLettered}`,
-    `open ${stuck}`,
+    // The ledger has it before the worker has heard: what is left is to note it down.
+    `${isOnLedger ? 'to be confirmed' : 'open'} ${stuck}`,
   ].join('  ');
 }
