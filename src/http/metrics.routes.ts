@@ -1,5 +1,6 @@
 import { Router, type RequestHandler } from 'express';
 import type { Scraper } from '../operations/scrape';
+import { refuseOtherMethods } from '../platform/other-methods';
 
 /** GET /metrics: this process's figures and the shared ones, as Prometheus text. */
 export function metricsRoutes(scraper: Scraper, ...guards: RequestHandler[]): Router {
@@ -8,5 +9,5 @@ export function metricsRoutes(scraper: Scraper, ...guards: RequestHandler[]): Ro
     const { contentType, body } = await scraper.scrape();
     response.set('content-type', contentType).send(body);
   });
-  return router;
+  return refuseOtherMethods(router);
 }
