@@ -112,9 +112,18 @@ const ONLY_WITH_KEY = '(shown with an API key)';
 
 /** Who stepped in, and why, is for those who may step in themselves. */
 export function auditRowView(row: AuditRow, isTrusted: boolean): AuditRowView {
-  if (isTrusted || row.data['operator'] === undefined) return row;
-  const data = { ...row.data, operator: ONLY_WITH_KEY };
-  return { ...row, data: 'reason' in data ? { ...data, reason: ONLY_WITH_KEY } : data, redacted: true };
+  const { operator, reason, code } = row.data;
+  // A job that was given up by hand is abandoned for the operator's reason, in the operator's name.
+  if (isTrusted || (operator === undefined && code !== 'FORCE_FAILED')) return row;
+  return {
+    ...row,
+    data: {
+      ...row.data,
+      ...(operator === undefined ? {} : { operator: ONLY_WITH_KEY }),
+      ...(reason === undefined ? {} : { reason: ONLY_WITH_KEY }),
+    },
+    redacted: true,
+  };
 }
 
 const transitionView = ({
