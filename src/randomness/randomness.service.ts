@@ -151,7 +151,9 @@ export class RandomnessService {
    */
   async verify(query: VerifyQuery): Promise<VerifyAnswer> {
     const job = await this.#deps.jobs.find(query.requestId);
-    const raffleId = query.raffleId !== undefined ? query.raffleId : job?.raffleId;
+    const hasNumbers = this.#deps.contract.interfaceName === 'receive_randomness';
+    const numberHere = hasNumbers ? job?.raffleId : null;
+    const raffleId = query.raffleId === undefined ? numberHere : query.raffleId;
     if (raffleId === undefined) {
       throw invalidInput([
         { field: 'raffleId', problem: 'is required for a request that is not known here' },

@@ -201,6 +201,18 @@ describe('requests', () => {
     expect(forged.body.problems).toMatchObject([{ field: 'publicKey' }]);
   });
 
+  it('of raffles that are contracts have no number that could be missing', async () => {
+    const key = Keypair.fromRawEd25519Seed(Buffer.alloc(32, 9));
+    const answer: Answer<Envelope<RandomnessVerdict>> = await request(instances)
+      .post('/api/v1/randomness/verify')
+      .send({
+        requestId: '7',
+        proof: key.sign(Buffer.from('7')).toString('hex'),
+        publicKey: key.publicKey(),
+      });
+    expect(answer.body.data).toMatchObject({ valid: true, oracleKey: false });
+  });
+
   it('leave an audit trail, paged by key', async () => {
     const page = await data<AuditPage>('/api/v1/randomness/audit?limit=1');
     expect(page.rows).toHaveLength(1);
