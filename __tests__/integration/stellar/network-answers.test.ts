@@ -286,7 +286,8 @@ describe("the network's answers to a submission", () => {
       fixture.simnet.closeLedgers(6);
       faults({ fault: { kind: 'retention', ledgers: 2 } });
       const blind = { ...wanted, findEvidence: () => Promise.resolve(null) };
-      expect(await confirm(blind)).toMatchObject({ kind: 'unknown' });
+      // Its time is over, and there is nothing to show for it.
+      expect(await confirm(blind)).toMatchObject({ kind: 'expired' });
       expect(await confirm(wanted)).toMatchObject({ kind: 'already_done', evidence: { ours: true } });
       expect(await submit(layer, { ...wanted, epoch: 2 })).toMatchObject({ kind: 'already_done' });
     });
