@@ -6,7 +6,7 @@ import { makeWorkerId } from '../../src/platform/ids';
 import { silentLogger, type Logger } from '../../src/platform/logger';
 import type { Metrics } from '../../src/platform/metrics';
 import { randomnessSettings } from '../../src/platform/settings/randomness.settings';
-import type { StoredRandomnessJob } from '../../src/randomness/randomness-job.model';
+import type { StoredRandomnessJob } from '../../src/randomness/jobs/randomness-job.model';
 import {
   createRandomnessPipeline,
   type RandomnessPipeline,
@@ -16,7 +16,7 @@ import {
 import { type Signer, signerFromSecret } from '../../src/stellar/keys';
 import type { JobHandler } from '../../src/worker/job-handler';
 import { type RunResult, SoloRunner } from '../../src/worker/solo-runner';
-import type { RandomnessJob } from '../../src/randomness/randomness-job.model';
+import type { RandomnessJob } from '../../src/randomness/jobs/randomness-job.model';
 import { openTestDatabase } from './database';
 import { FakeRaffles } from './randomness-chain';
 import { deadLetterRepository } from './worker-fixture';

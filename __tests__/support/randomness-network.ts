@@ -4,7 +4,7 @@ import path from 'node:path';
 import { createConnection, type Connection } from 'mongoose';
 import { silentLogger, type Logger } from '../../src/platform/logger';
 import type { RandomnessPipeline } from '../../src/randomness/randomness.pipeline';
-import type { StoredRandomnessJob } from '../../src/randomness/randomness-job.model';
+import type { StoredRandomnessJob } from '../../src/randomness/jobs/randomness-job.model';
 import type { Simnet, SimnetOptions } from '../../src/simnet';
 import { createStellarLayer, type StellarLayer } from '../../src/stellar/stellar-layer';
 import type { TransactionSubmitter } from '../../src/stellar/submission';

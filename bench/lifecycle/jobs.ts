@@ -1,11 +1,11 @@
 import { Types } from 'mongoose';
-import { priorityLevel } from '../../src/randomness/priority';
+import { priorityLevel } from '../../src/randomness/jobs/priority';
 import {
   newRandomnessJob,
   type RandomnessJobInput,
   type StoredRandomnessJob,
-} from '../../src/randomness/randomness-job.model';
-import type { JobState } from '../../src/randomness/randomness-lifecycle';
+} from '../../src/randomness/jobs/randomness-job.model';
+import type { JobState } from '../../src/randomness/jobs/randomness-lifecycle';
 
 export const jobInput = (requestId: string, index: number, now: Date): RandomnessJobInput => ({
   key: requestId,

@@ -1,4 +1,4 @@
-import type { JobCounts, QueueMetrics } from '../randomness/queue-metrics';
+import type { JobCounts, QueueMetrics } from '../randomness/jobs/queue-metrics';
 import type { RandomnessPipeline } from '../randomness/randomness.pipeline';
 import type { VerificationPipeline } from '../verification/verification.pipeline';
 

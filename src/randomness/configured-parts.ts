@@ -6,12 +6,12 @@ import type { Logger } from '../platform/logger';
 import type { randomnessSettings } from '../platform/settings/randomness.settings';
 import type { RetryPolicy } from '../queue/retry-policy';
 import { type Signer, signerFromSecret } from '../stellar/keys';
-import { GlobalSlots } from './global-slots';
-import type { MessageVersion } from './randomness-message';
-import { OracleKeyring } from './oracle-keyring';
-import { checkedThresholds, defaultPriorityThresholds, type PriorityThresholds } from './priority';
-import { LocalSlots, type ProcessingSlots } from './processing-slots';
-import type { QueueConfig } from './queue-health.routes';
+import { GlobalSlots } from './processing/global-slots';
+import type { MessageVersion } from './seeds/randomness-message';
+import { OracleKeyring } from './seeds/oracle-keyring';
+import { checkedThresholds, defaultPriorityThresholds, type PriorityThresholds } from './jobs/priority';
+import { LocalSlots, type ProcessingSlots } from './processing/processing-slots';
+import type { QueueConfig } from './http/queue-health.routes';
 
 /** Under the names of their variables, so that the parsed configuration is one. */
 export type RandomnessSettings = Readonly<z.infer<z.ZodObject<typeof randomnessSettings>>>;

@@ -11,8 +11,8 @@ import type { ContractReader, FeeEstimator, TransactionSubmitter } from '../stel
 import type { JobHandler } from '../worker/job-handler';
 import { SoloRunner } from '../worker/solo-runner';
 import { type WorkSource, workSource } from '../worker/work-source';
-import { AuditTrail } from './audit-trail';
-import { Commitments } from './commitments.repository';
+import { AuditTrail } from './audit/audit-trail';
+import { Commitments } from './seeds/commitments.repository';
 import {
   keyringOf,
   messageVersionOf,
@@ -26,25 +26,25 @@ import {
 import { ProvideRandomnessContract } from './contracts/provide-randomness.contract';
 import type { RaffleContract } from './contracts/raffle-contract';
 import { ReceiveRandomnessContract } from './contracts/receive-randomness.contract';
-import { DeadJobs } from './dead-jobs';
-import { DeliveryOutcomes } from './delivery-outcomes';
-import { DeliveryRequests } from './delivery-requests';
+import { DeadJobs } from './processing/dead-jobs';
+import { DeliveryOutcomes } from './processing/delivery-outcomes';
+import { DeliveryRequests } from './processing/delivery-requests';
 import { randomnessEventHandlers } from './events/randomness-event-handlers';
-import { Endings } from './job-endings';
-import { JobStateManager } from './job-state-manager';
-import { sharedLedger } from './latest-ledger';
-import { MetricsCache } from './metrics-cache';
-import { queueHealthRoutes } from './queue-health.routes';
-import type { QueueMetrics } from './queue-metrics';
-import { RaffleCheck } from './raffle-check';
-import { RandomnessDeadLetters } from './randomness-dead-letters';
-import { RandomnessGenerator } from './randomness-generator';
-import type { RandomnessJob } from './randomness-job.model';
-import { RandomnessJobs } from './randomness-jobs.repository';
-import { RandomnessProcessorService } from './randomness-processor.service';
-import { RandomnessQueue } from './randomness-queue';
-import { randomnessHandler } from './randomness.handler';
-import { randomnessRoutes } from './randomness.routes';
+import { Endings } from './processing/job-endings';
+import { JobStateManager } from './jobs/job-state-manager';
+import { sharedLedger } from './processing/latest-ledger';
+import { MetricsCache } from './jobs/metrics-cache';
+import { queueHealthRoutes } from './http/queue-health.routes';
+import type { QueueMetrics } from './jobs/queue-metrics';
+import { RaffleCheck } from './processing/raffle-check';
+import { RandomnessDeadLetters } from './jobs/randomness-dead-letters';
+import { RandomnessGenerator } from './seeds/randomness-generator';
+import type { RandomnessJob } from './jobs/randomness-job.model';
+import { RandomnessJobs } from './jobs/randomness-jobs.repository';
+import { RandomnessProcessorService } from './processing/randomness-processor.service';
+import { RandomnessQueue } from './jobs/randomness-queue';
+import { randomnessHandler } from './processing/randomness.handler';
+import { randomnessRoutes } from './http/randomness.routes';
 import { RandomnessService } from './randomness.service';
 import { createRescue, type Rescue } from './rescue/create-rescue';
 import { startUpkeep } from './upkeep';

@@ -1,15 +1,15 @@
 import type { Clock } from '../platform/clock';
 import { TransientError } from '../platform/errors';
 import { type FieldProblem, HttpProblem, invalidInput, notFound } from '../platform/problem';
-import { OPENING_BYTES } from './commit-reveal';
-import type { Commitments } from './commitments.repository';
+import { OPENING_BYTES } from './seeds/commit-reveal';
+import type { Commitments } from './seeds/commitments.repository';
 import type { RaffleContract, RaffleJob } from './contracts/raffle-contract';
-import type { JobStateManager } from './job-state-manager';
-import { priorityOf, type PriorityFlag, type PriorityThresholds } from './priority';
-import type { RandomnessClaim, RandomnessGenerator, RandomnessVerdict } from './randomness-generator';
-import type { RequestSource, StoredRandomnessJob } from './randomness-job.model';
-import type { RandomnessJobs } from './randomness-jobs.repository';
-import { requestView, type RequestView } from './views';
+import type { JobStateManager } from './jobs/job-state-manager';
+import { priorityOf, type PriorityFlag, type PriorityThresholds } from './jobs/priority';
+import type { RandomnessClaim, RandomnessGenerator, RandomnessVerdict } from './seeds/randomness-generator';
+import type { RequestSource, StoredRandomnessJob } from './jobs/randomness-job.model';
+import type { RandomnessJobs } from './jobs/randomness-jobs.repository';
+import { requestView, type RequestView } from './http/views';
 
 export interface Submission {
   /** As the contract counts it. */

@@ -1,11 +1,11 @@
 import type { Logger } from '../platform/logger';
 import { verifySignature } from '../stellar/keys';
 import type { RaffleContract } from './contracts/raffle-contract';
-import type { GlobalSlots } from './global-slots';
-import type { MetricsCache } from './metrics-cache';
-import type { OracleKeyring } from './oracle-keyring';
-import { unlessAborted } from './phase-deadline';
-import { taggedBytes } from './randomness-message';
+import type { GlobalSlots } from './processing/global-slots';
+import type { MetricsCache } from './jobs/metrics-cache';
+import type { OracleKeyring } from './seeds/oracle-keyring';
+import { unlessAborted } from './processing/phase-deadline';
+import { taggedBytes } from './seeds/randomness-message';
 
 export interface UpkeepDeps {
   keyring: OracleKeyring;

@@ -1,6 +1,6 @@
 import { systemClock } from '../../../src/platform/clock';
-import { AuditTrail } from '../../../src/randomness/audit-trail';
-import type { AuditEntry } from '../../../src/randomness/audit-chain';
+import { AuditTrail } from '../../../src/randomness/audit/audit-trail';
+import type { AuditEntry } from '../../../src/randomness/audit/audit-chain';
 import mongoose, { type Connection } from 'mongoose';
 import { openTestDatabase, type TestDatabase } from '../../support/database';
 

@@ -4,11 +4,11 @@ import { BusyError, RejectedError, TransientError } from '../../../src/platform/
 import { makeWorkerId } from '../../../src/platform/ids';
 import { silentLogger } from '../../../src/platform/logger';
 import { onlyJob } from '../../../src/queue/mongo-worker-queue';
-import { jobStates, type JobState } from '../../../src/randomness/randomness-lifecycle';
+import { jobStates, type JobState } from '../../../src/randomness/jobs/randomness-lifecycle';
 import {
   type ProcessingResult,
   RandomnessProcessorService,
-} from '../../../src/randomness/randomness-processor.service';
+} from '../../../src/randomness/processing/randomness-processor.service';
 import { contractValue } from '../../../src/stellar/contract-value';
 import { signerFromSecret, type Signer } from '../../../src/stellar/keys';
 import type { TransactionHash } from '../../../src/stellar/submission';

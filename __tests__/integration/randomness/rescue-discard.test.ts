@@ -1,7 +1,7 @@
 import { createConnection, type Connection } from 'mongoose';
 import { RejectedError, TransientError } from '../../../src/platform/errors';
 import type { DeadLetterRepository } from '../../../src/queue/dead-letters';
-import { queueHealthStatus } from '../../../src/randomness/queue-health-status';
+import { queueHealthStatus } from '../../../src/randomness/http/queue-health-status';
 import type { RandomnessPipeline } from '../../../src/randomness/randomness.pipeline';
 import { deadJob } from '../../support/dead-job';
 import { FaultyProxy } from '../../support/queue-proxy';

@@ -6,12 +6,12 @@ import { answerErrors, unknownRoute } from '../../../src/http/errors';
 import { silentLogger } from '../../../src/platform/logger';
 import { TransientError } from '../../../src/platform/errors';
 import { createRandomnessPipeline } from '../../../src/randomness/randomness.pipeline';
-import type { AuditPage } from '../../../src/randomness/audit-trail';
-import type { QueueHealth } from '../../../src/randomness/queue-health-status';
-import type { RandomnessVerdict } from '../../../src/randomness/randomness-generator';
+import type { AuditPage } from '../../../src/randomness/audit/audit-trail';
+import type { QueueHealth } from '../../../src/randomness/http/queue-health-status';
+import type { RandomnessVerdict } from '../../../src/randomness/seeds/randomness-generator';
 import type { Submitted } from '../../../src/randomness/randomness.service';
-import type { DeadLetterItem, JobListItem, RequestView } from '../../../src/randomness/views';
-import { jobStates } from '../../../src/randomness/randomness-lifecycle';
+import type { DeadLetterItem, JobListItem, RequestView } from '../../../src/randomness/http/views';
+import { jobStates } from '../../../src/randomness/jobs/randomness-lifecycle';
 import {
   openPipeline,
   openRandomness,

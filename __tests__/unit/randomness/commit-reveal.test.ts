@@ -1,5 +1,9 @@
 import { createHash } from 'node:crypto';
-import { commitmentOf, newCommitmentOpening, revealedSeed } from '../../../src/randomness/commit-reveal';
+import {
+  commitmentOf,
+  newCommitmentOpening,
+  revealedSeed,
+} from '../../../src/randomness/seeds/commit-reveal';
 import vectors from '../../fixtures/randomness/vectors.json';
 
 const { secret, nonce, commitment } = vectors.commitReveal;

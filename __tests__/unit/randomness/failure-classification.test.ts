@@ -6,7 +6,7 @@ import {
   TimeoutError,
   TransientError,
 } from '../../../src/platform/errors';
-import { classifyFailure } from '../../../src/randomness/failure-classification';
+import { classifyFailure } from '../../../src/randomness/processing/failure-classification';
 
 const systemError = (code: string): Error => Object.assign(new Error(`connect ${code}`), { code });
 const httpError = (status: number): Error => Object.assign(new Error('answer'), { status });

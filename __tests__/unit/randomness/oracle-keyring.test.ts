@@ -2,7 +2,7 @@ import { Keypair } from '@stellar/stellar-sdk';
 import type { Clock } from '../../../src/platform/clock';
 import { PermanentError } from '../../../src/platform/errors';
 import { silentLogger } from '../../../src/platform/logger';
-import { OracleKeyring } from '../../../src/randomness/oracle-keyring';
+import { OracleKeyring } from '../../../src/randomness/seeds/oracle-keyring';
 import { signerFromSecret, type Signer } from '../../../src/stellar/keys';
 
 const signer = (): Signer => signerFromSecret(Keypair.random().secret());

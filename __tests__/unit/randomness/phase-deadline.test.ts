@@ -1,6 +1,6 @@
 import { getEventListeners, once } from 'node:events';
 import { TimeoutError } from '../../../src/platform/errors';
-import { unlessAborted, withinPhaseDeadline } from '../../../src/randomness/phase-deadline';
+import { unlessAborted, withinPhaseDeadline } from '../../../src/randomness/processing/phase-deadline';
 
 const untilAborted = async (signal: AbortSignal): Promise<never> => {
   if (!signal.aborted) await once(signal, 'abort');

@@ -7,11 +7,11 @@ import {
   queuePriorityOf,
   stroopsToXlm,
   type PriorityFlag,
-} from '../../../src/randomness/priority';
-import { queueHealthStatus } from '../../../src/randomness/queue-health-status';
-import { toQueueMetrics } from '../../../src/randomness/queue-metrics';
-import { jobStates, type JobState } from '../../../src/randomness/randomness-lifecycle';
-import { judgeSla } from '../../../src/randomness/sla';
+} from '../../../src/randomness/jobs/priority';
+import { queueHealthStatus } from '../../../src/randomness/http/queue-health-status';
+import { toQueueMetrics } from '../../../src/randomness/jobs/queue-metrics';
+import { jobStates, type JobState } from '../../../src/randomness/jobs/randomness-lifecycle';
+import { judgeSla } from '../../../src/randomness/jobs/sla';
 
 const counts = (some: Partial<Record<JobState, number>>) =>
   ({ ...Object.fromEntries(jobStates.map((state) => [state, 0])), ...some }) as Record<JobState, number>;

@@ -7,7 +7,7 @@ import {
   takeSteps,
   type JobState,
   type StateRecord,
-} from '../../../src/randomness/randomness-lifecycle';
+} from '../../../src/randomness/jobs/randomness-lifecycle';
 
 const at = new Date('2026-01-01T00:00:00Z');
 const inState = (currentState: JobState): StateRecord => ({ currentState, transitions: [], lastError: null });

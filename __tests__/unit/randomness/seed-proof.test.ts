@@ -6,7 +6,7 @@ import {
   randomnessMessage,
   type MessageVersion,
   type RandomnessSubject,
-} from '../../../src/randomness/randomness-message';
+} from '../../../src/randomness/seeds/randomness-message';
 import {
   computePrng,
   computeVrf,
@@ -14,7 +14,7 @@ import {
   seedAsU64,
   verifyPrng,
   verifyVrf,
-} from '../../../src/randomness/seed-proof';
+} from '../../../src/randomness/seeds/seed-proof';
 import vectors from '../../fixtures/randomness/vectors.json';
 
 const keypair = Keypair.fromRawEd25519Seed(Buffer.from(vectors.secretKeySeed, 'hex'));

@@ -1,7 +1,10 @@
 import { Types } from 'mongoose';
-import { newRandomnessJob, type StoredRandomnessJob } from '../../../src/randomness/randomness-job.model';
-import { priorityLevel } from '../../../src/randomness/priority';
-import { auditRowView, jobListItem } from '../../../src/randomness/views';
+import {
+  newRandomnessJob,
+  type StoredRandomnessJob,
+} from '../../../src/randomness/jobs/randomness-job.model';
+import { priorityLevel } from '../../../src/randomness/jobs/priority';
+import { auditRowView, jobListItem } from '../../../src/randomness/http/views';
 
 const at = (ms: number): Date => new Date(1_800_000_000_000 + ms);
 

@@ -1,5 +1,5 @@
 import type { Connection } from 'mongoose';
-import { randomnessJobModel } from '../../randomness/randomness-job.model';
+import { randomnessJobModel } from '../../randomness/jobs/randomness-job.model';
 import type { Simnet } from '../../simnet';
 import { verificationRequestModel } from '../../verification/verification-request.model';
 import type { Workload } from './workload';

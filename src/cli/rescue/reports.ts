@@ -1,6 +1,6 @@
 import type { DrawReport, DrawStatus } from '../../randomness/rescue/stuck-report';
 import type { RescueLogEntry, RescueLogQuery } from '../../randomness/rescue/rescue-log';
-import { jobListItem } from '../../randomness/views';
+import { jobListItem } from '../../randomness/http/views';
 import { type Answer, exitCodes, table } from '../answer';
 import type { OpenRescue } from './open-rescue';
 import { ago, aligned, brief, count, duration, moment } from './wording';

@@ -5,9 +5,9 @@ import { contractValue, type ContractCall, type ContractValue } from '../../stel
 import { rawPublicKey, type Signer } from '../../stellar/keys';
 import { contractValueBytes } from '../../stellar/scval-codec';
 import type { ContractReader } from '../../stellar/submission';
-import { stroopsToXlm } from '../priority';
-import type { StoredRandomness } from '../randomness-job.model';
-import { PROOF_BYTES, seedAsU64 } from '../seed-proof';
+import { stroopsToXlm } from '../jobs/priority';
+import type { StoredRandomness } from '../jobs/randomness-job.model';
+import { PROOF_BYTES, seedAsU64 } from '../seeds/seed-proof';
 import { hasFunction, nameOf, structFields, unexpected, wholeNumber } from './contract-answers';
 import type { InterfaceCheck, RaffleContract, RaffleJob, RaffleStatus, RaffleView } from './raffle-contract';
 

@@ -1,7 +1,7 @@
 import type { FieldProblem } from '../../platform/problem';
 import type { ContractCall } from '../../stellar/contract-value';
 import type { Signer } from '../../stellar/keys';
-import type { RandomnessJob, StoredRandomness } from '../randomness-job.model';
+import type { RandomnessJob, StoredRandomness } from '../jobs/randomness-job.model';
 
 export type RaffleStatus = 'open' | 'drawing' | 'finalized' | 'cancelled';
 

@@ -2,10 +2,10 @@ import { PermanentError } from '../../platform/errors';
 import type { FieldProblem } from '../../platform/problem';
 import { contractValue, type ContractCall, type ContractValue } from '../../stellar/contract-value';
 import type { ContractReader } from '../../stellar/submission';
-import { COMMIT_SECRET_BYTES } from '../commit-reveal';
-import { stroopsToXlm } from '../priority';
-import type { StoredRandomness } from '../randomness-job.model';
-import { PROOF_BYTES, SEED_BYTES } from '../seed-proof';
+import { COMMIT_SECRET_BYTES } from '../seeds/commit-reveal';
+import { stroopsToXlm } from '../jobs/priority';
+import type { StoredRandomness } from '../jobs/randomness-job.model';
+import { PROOF_BYTES, SEED_BYTES } from '../seeds/seed-proof';
 import { hasFunction, nameOf, structFields, unexpected, wholeNumber } from './contract-answers';
 import type { InterfaceCheck, RaffleContract, RaffleJob, RaffleStatus, RaffleView } from './raffle-contract';
 

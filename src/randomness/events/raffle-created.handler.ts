@@ -2,7 +2,7 @@ import type { Clock } from '../../platform/clock';
 import { TransientError } from '../../platform/errors';
 import { type ContractEvent, defineEventHandler, type EventHandler } from '../../ingestion/event-handler';
 import type { IntentId, SubmissionRequest, TransactionSubmitter } from '../../stellar/submission';
-import type { Commitments } from '../commitments.repository';
+import type { Commitments } from '../seeds/commitments.repository';
 import type { ReceiveRandomnessContract } from '../contracts/receive-randomness.contract';
 import { readRaffleCreated } from './raffle-event';
 

@@ -2,7 +2,7 @@ import { PermanentError } from '../../platform/errors';
 import type { ContractEvent } from '../../ingestion/event-handler';
 import type { ContractValue } from '../../stellar/contract-value';
 import { structFields, wholeNumber } from '../contracts/contract-answers';
-import { stroopsToXlm, type PriorityFlag } from '../priority';
+import { stroopsToXlm, type PriorityFlag } from '../jobs/priority';
 
 /** Events of a later version may mean something else. */
 const NEWEST_VERSION = 1n;

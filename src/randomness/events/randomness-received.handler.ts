@@ -7,11 +7,11 @@ import {
 } from '../../ingestion/event-handler';
 import type { TransactionHash } from '../../stellar/submission';
 import type { SoloRunner } from '../../worker/solo-runner';
-import type { RandomnessDeadLetters } from '../randomness-dead-letters';
-import type { RandomnessJob, StoredRandomnessJob } from '../randomness-job.model';
-import type { RandomnessJobs } from '../randomness-jobs.repository';
-import { randomnessLifecycle } from '../randomness-lifecycle';
-import type { RandomnessProcessorService } from '../randomness-processor.service';
+import type { RandomnessDeadLetters } from '../jobs/randomness-dead-letters';
+import type { RandomnessJob, StoredRandomnessJob } from '../jobs/randomness-job.model';
+import type { RandomnessJobs } from '../jobs/randomness-jobs.repository';
+import { randomnessLifecycle } from '../jobs/randomness-lifecycle';
+import type { RandomnessProcessorService } from '../processing/randomness-processor.service';
 import type { RandomnessService } from '../randomness.service';
 import { readRandomnessReceived } from './raffle-event';
 

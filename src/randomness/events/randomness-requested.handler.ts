@@ -1,9 +1,9 @@
 import { defineEventHandler, type ContractEvent, type EventHandler } from '../../ingestion/event-handler';
 import { HttpProblem } from '../../platform/problem';
 import { PermanentError } from '../../platform/errors';
-import type { RandomnessDeadLetters } from '../randomness-dead-letters';
-import type { StoredRandomnessJob } from '../randomness-job.model';
-import type { RandomnessJobs } from '../randomness-jobs.repository';
+import type { RandomnessDeadLetters } from '../jobs/randomness-dead-letters';
+import type { StoredRandomnessJob } from '../jobs/randomness-job.model';
+import type { RandomnessJobs } from '../jobs/randomness-jobs.repository';
 import type { RandomnessService, Submission } from '../randomness.service';
 import { readRandomnessRequested } from './raffle-event';
 

@@ -7,7 +7,7 @@ import { raffleLook } from './raffle-look';
 import { RescueLists } from './rescue-lists';
 import { RescueLog } from './rescue-log';
 import { RescueService, type RescueServiceDeps } from './rescue.service';
-import type { AuditTrail } from '../audit-trail';
+import type { AuditTrail } from '../audit/audit-trail';
 
 export type RescueDeps = Pick<
   RescueServiceDeps,

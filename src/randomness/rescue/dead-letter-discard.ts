@@ -1,6 +1,6 @@
 import type { DeadLetterRepository } from '../../queue/dead-letters';
-import type { StoredRandomnessJob } from '../randomness-job.model';
-import type { RandomnessJobs } from '../randomness-jobs.repository';
+import type { StoredRandomnessJob } from '../jobs/randomness-job.model';
+import type { RandomnessJobs } from '../jobs/randomness-jobs.repository';
 
 export interface DeadLetterDiscardDeps {
   pipeline: string;

@@ -1,10 +1,10 @@
 import { describeFailure } from '../../platform/errors';
 import type { FeeClass, FeeEstimator } from '../../stellar/submission';
 import type { RaffleContract, RaffleStatus } from '../contracts/raffle-contract';
-import { isHighPriority } from '../priority';
-import type { RandomnessGenerator, RandomnessSeeker } from '../randomness-generator';
-import type { RandomnessProcessorService } from '../randomness-processor.service';
-import type { StoredRandomnessJob } from '../randomness-job.model';
+import { isHighPriority } from '../jobs/priority';
+import type { RandomnessGenerator, RandomnessSeeker } from '../seeds/randomness-generator';
+import type { RandomnessProcessorService } from '../processing/randomness-processor.service';
+import type { StoredRandomnessJob } from '../jobs/randomness-job.model';
 import type { ForceSubmitTarget, ForceSubmitTargets } from './force-submit-target';
 import { type RaffleLook, statusOf } from './raffle-look';
 

@@ -1,7 +1,7 @@
 import { PermanentError } from '../../platform/errors';
 import type { RaffleJob } from '../contracts/raffle-contract';
-import type { StoredRandomnessJob } from '../randomness-job.model';
-import type { RandomnessJobs } from '../randomness-jobs.repository';
+import type { StoredRandomnessJob } from '../jobs/randomness-job.model';
+import type { RandomnessJobs } from '../jobs/randomness-jobs.repository';
 import type { RandomnessService } from '../randomness.service';
 import { type LookAtRaffle, type RaffleLook, statusOf } from './raffle-look';
 import { refusalIfAnother, refusalIfOver, refusalIfUndecided } from './rescue-rules';

@@ -1,5 +1,5 @@
 import type { RaffleStatus } from '../contracts/raffle-contract';
-import type { StoredRandomnessJob } from '../randomness-job.model';
+import type { StoredRandomnessJob } from '../jobs/randomness-job.model';
 import { type RaffleLook, statusOf } from './raffle-look';
 
 /** The job that something would be done to. */

@@ -1,8 +1,8 @@
 import type { Clock } from '../../platform/clock';
 import type { RaffleContract } from '../contracts/raffle-contract';
-import type { StoredRandomnessJob } from '../randomness-job.model';
-import type { RandomnessJobs } from '../randomness-jobs.repository';
-import { type JobState, jobStates, randomnessLifecycle } from '../randomness-lifecycle';
+import type { StoredRandomnessJob } from '../jobs/randomness-job.model';
+import type { RandomnessJobs } from '../jobs/randomness-jobs.repository';
+import { type JobState, jobStates, randomnessLifecycle } from '../jobs/randomness-lifecycle';
 import type { LookAtRaffle } from './raffle-look';
 import { type DrawReport, reportDraw } from './stuck-report';
 

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { describeFailure } from '../../platform/errors';
 import type { Logger } from '../../platform/logger';
-import type { AuditData, AuditRow } from '../audit-chain';
-import type { AuditTrail } from '../audit-trail';
+import type { AuditData, AuditRow } from '../audit/audit-chain';
+import type { AuditTrail } from '../audit/audit-trail';
 import type { JobAction } from './rescue-rules';
 
 export type RescueAction = JobAction | 'force_submit';

@@ -1,6 +1,6 @@
 import type { RaffleJob } from '../contracts/raffle-contract';
-import type { StoredRandomnessJob } from '../randomness-job.model';
-import { randomnessLifecycle } from '../randomness-lifecycle';
+import type { StoredRandomnessJob } from '../jobs/randomness-job.model';
+import { randomnessLifecycle } from '../jobs/randomness-lifecycle';
 import { overStatus, type RaffleLook } from './raffle-look';
 
 /** What an operator may do to a job that is there. */

@@ -1,10 +1,10 @@
 import type { Logger } from '../../platform/logger';
 import type { SoloRunner } from '../../worker/solo-runner';
-import type { Endings } from '../job-endings';
-import type { RandomnessDeadLetters } from '../randomness-dead-letters';
-import type { RandomnessJob, StoredRandomnessJob } from '../randomness-job.model';
-import type { RandomnessJobs } from '../randomness-jobs.repository';
-import { randomnessLifecycle } from '../randomness-lifecycle';
+import type { Endings } from '../processing/job-endings';
+import type { RandomnessDeadLetters } from '../jobs/randomness-dead-letters';
+import type { RandomnessJob, StoredRandomnessJob } from '../jobs/randomness-job.model';
+import type { RandomnessJobs } from '../jobs/randomness-jobs.repository';
+import { randomnessLifecycle } from '../jobs/randomness-lifecycle';
 import type { DeadLetterDiscard } from './dead-letter-discard';
 import type { ForceSubmitPlan, ForceSubmitPreview } from './force-submit-preview';
 import type { ForceSubmitRequest, ForceSubmitTargets } from './force-submit-target';

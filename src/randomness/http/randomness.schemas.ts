@@ -1,8 +1,8 @@
 import { z } from 'zod';
-import { wholeNumber, wholeNumberText } from '../platform/input-schemas';
-import { accountAddress, isAccountAddress, isContractAddress, isSoundAddress } from '../stellar/keys';
-import { OPENING_BYTES } from './commit-reveal';
-import { PROOF_BYTES, SEED_BYTES } from './seed-proof';
+import { wholeNumber, wholeNumberText } from '../../platform/input-schemas';
+import { accountAddress, isAccountAddress, isContractAddress, isSoundAddress } from '../../stellar/keys';
+import { OPENING_BYTES } from '../seeds/commit-reveal';
+import { PROOF_BYTES, SEED_BYTES } from '../seeds/seed-proof';
 
 const MAX_U32 = 0xffff_ffff;
 const MAX_PAGE = 500;

@@ -1,9 +1,9 @@
-import type { IntentId, SubmissionRequest } from '../stellar/submission';
-import { type RaffleContract, raffleOverCodes } from './contracts/raffle-contract';
+import type { IntentId, SubmissionRequest } from '../../stellar/submission';
+import { type RaffleContract, raffleOverCodes } from '../contracts/raffle-contract';
 import { unlessAborted } from './phase-deadline';
-import { isHighPriority } from './priority';
-import type { RandomnessGenerator } from './randomness-generator';
-import type { StoredRandomness, StoredRandomnessJob } from './randomness-job.model';
+import { isHighPriority } from '../jobs/priority';
+import type { RandomnessGenerator } from '../seeds/randomness-generator';
+import type { StoredRandomness, StoredRandomnessJob } from '../jobs/randomness-job.model';
 
 export interface DeliveryRequestsDeps {
   contract: RaffleContract;

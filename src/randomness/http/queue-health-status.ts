@@ -1,4 +1,4 @@
-import type { QueueMetrics } from './queue-metrics';
+import type { QueueMetrics } from '../jobs/queue-metrics';
 
 export type QueueHealthStatus = 'healthy' | 'degraded' | 'unhealthy';
 

@@ -1,8 +1,8 @@
 import type { mongo } from 'mongoose';
 import { type Connection, type Model, Schema } from 'mongoose';
-import { isDuplicateKey } from '../platform/database/faults';
-import { ensureIndexes } from '../platform/database/indexes';
-import { nativeCollection } from '../platform/database/native-collection';
+import { isDuplicateKey } from '../../platform/database/faults';
+import { ensureIndexes } from '../../platform/database/indexes';
+import { nativeCollection } from '../../platform/database/native-collection';
 import { commitmentOf, type CommitmentOpening, newCommitmentOpening } from './commit-reveal';
 
 interface StoredCommitment {

@@ -1,4 +1,4 @@
-import type { Clock } from '../platform/clock';
+import type { Clock } from '../../platform/clock';
 
 /** Far below the time that 200 ledgers take; the deadlines that it is for need no more. */
 const FRESH_MS = 1000;

@@ -1,5 +1,5 @@
-import type { Clock } from '../platform/clock';
-import type { Logger } from '../platform/logger';
+import type { Clock } from '../../platform/clock';
+import type { Logger } from '../../platform/logger';
 import { type JobCounts, type QueueMetrics, toQueueMetrics } from './queue-metrics';
 
 export interface MetricsCacheOptions {

@@ -1,5 +1,5 @@
 import { ZodError } from 'zod';
-import { describeFailure, SorolaneError, type Failure } from '../platform/errors';
+import { describeFailure, SorolaneError, type Failure } from '../../platform/errors';
 
 const RETRIABLE_SYSTEM_CODES: ReadonlySet<string> = new Set([
   'ECONNREFUSED',

@@ -1,11 +1,11 @@
 import { type RequestHandler, Router } from 'express';
-import { refuseOtherMethods } from '../platform/other-methods';
-import { parseBody, parseInput, takesNoQuery } from '../platform/problem';
-import type { AuditTrail } from './audit-trail';
-import type { OracleKeyring } from './oracle-keyring';
-import type { RandomnessGenerator } from './randomness-generator';
+import { refuseOtherMethods } from '../../platform/other-methods';
+import { parseBody, parseInput, takesNoQuery } from '../../platform/problem';
+import type { AuditTrail } from '../audit/audit-trail';
+import type { OracleKeyring } from '../seeds/oracle-keyring';
+import type { RandomnessGenerator } from '../seeds/randomness-generator';
 import { auditQuerySchema, requestIdSchema, submitSchema, verifySchema } from './randomness.schemas';
-import type { RandomnessService } from './randomness.service';
+import type { RandomnessService } from '../randomness.service';
 import { auditRowView } from './views';
 
 export interface RandomnessRoutesDeps {

@@ -1,11 +1,11 @@
 import { type Connection, type Model, Schema } from 'mongoose';
-import type { QueueEnvelope } from '../queue/envelope';
-import { applyQueueEnvelope } from '../queue/envelope-schema';
-import type { TransactionHash } from '../stellar/submission';
+import type { QueueEnvelope } from '../../queue/envelope';
+import { applyQueueEnvelope } from '../../queue/envelope-schema';
+import type { TransactionHash } from '../../stellar/submission';
 import { isHighPriority, type PriorityLevel, queuePriorityOf } from './priority';
 import { firstRecord, jobStates, type StateRecord } from './randomness-lifecycle';
-import type { MessageVersion } from './randomness-message';
-import type { RandomnessMethod } from './seed-proof';
+import type { MessageVersion } from '../seeds/randomness-message';
+import type { RandomnessMethod } from '../seeds/seed-proof';
 
 /** The product of the generating phase. Kept secret until it is on chain. */
 export interface StoredRandomness {

@@ -1,5 +1,5 @@
-import type { JobHandler } from '../worker/job-handler';
-import type { RandomnessJob } from './randomness-job.model';
+import type { JobHandler } from '../../worker/job-handler';
+import type { RandomnessJob } from '../jobs/randomness-job.model';
 import type { RandomnessProcessorService } from './randomness-processor.service';
 
 export function randomnessHandler(processor: RandomnessProcessorService): JobHandler<RandomnessJob> {

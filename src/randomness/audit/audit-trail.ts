@@ -1,11 +1,11 @@
 import type { mongo } from 'mongoose';
 import { type Connection, type Model, Schema } from 'mongoose';
 import { z } from 'zod';
-import { isDuplicateKey } from '../platform/database/faults';
-import type { Clock } from '../platform/clock';
-import { ensureIndexes } from '../platform/database/indexes';
-import { nativeCollection } from '../platform/database/native-collection';
-import type { StoredRandomness } from './randomness-job.model';
+import { isDuplicateKey } from '../../platform/database/faults';
+import type { Clock } from '../../platform/clock';
+import { ensureIndexes } from '../../platform/database/indexes';
+import { nativeCollection } from '../../platform/database/native-collection';
+import type { StoredRandomness } from '../jobs/randomness-job.model';
 import {
   type AuditEntry,
   type AuditEvent,

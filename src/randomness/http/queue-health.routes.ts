@@ -1,13 +1,13 @@
 import { type Response, Router } from 'express';
-import type { Clock } from '../platform/clock';
-import { shown } from '../platform/input-wording';
-import { refuseOtherMethods } from '../platform/other-methods';
-import { HttpProblem, parseInput, takesNoQuery } from '../platform/problem';
-import type { JobStateManager } from './job-state-manager';
-import type { MetricsCache } from './metrics-cache';
+import type { Clock } from '../../platform/clock';
+import { shown } from '../../platform/input-wording';
+import { refuseOtherMethods } from '../../platform/other-methods';
+import { HttpProblem, parseInput, takesNoQuery } from '../../platform/problem';
+import type { JobStateManager } from '../jobs/job-state-manager';
+import type { MetricsCache } from '../jobs/metrics-cache';
 import { type QueueHealth, queueHealthStatus } from './queue-health-status';
-import { activeProcessing, toQueueMetrics } from './queue-metrics';
-import { isJobState, jobStates, type JobState } from './randomness-lifecycle';
+import { activeProcessing, toQueueMetrics } from '../jobs/queue-metrics';
+import { isJobState, jobStates, type JobState } from '../jobs/randomness-lifecycle';
 import { jobsQuerySchema } from './randomness.schemas';
 import { deadLetterItem, jobListItem } from './views';
 

@@ -1,13 +1,13 @@
-import type { JobOutcome } from '../worker/job-handler';
-import type { AuditTrail } from './audit-trail';
-import type { CommitmentOpening } from './commit-reveal';
-import type { Commitments } from './commitments.repository';
-import type { RaffleContract, RaffleView } from './contracts/raffle-contract';
+import type { JobOutcome } from '../../worker/job-handler';
+import type { AuditTrail } from '../audit/audit-trail';
+import type { CommitmentOpening } from '../seeds/commit-reveal';
+import type { Commitments } from '../seeds/commitments.repository';
+import type { RaffleContract, RaffleView } from '../contracts/raffle-contract';
 import type { Endings } from './job-endings';
-import type { HeldJob } from './job-state-manager';
+import type { HeldJob } from '../jobs/job-state-manager';
 import { unlessAborted } from './phase-deadline';
-import type { RandomnessGenerator } from './randomness-generator';
-import type { RandomnessJob, StoredRandomness, StoredRandomnessJob } from './randomness-job.model';
+import type { RandomnessGenerator } from '../seeds/randomness-generator';
+import type { RandomnessJob, StoredRandomness, StoredRandomnessJob } from '../jobs/randomness-job.model';
 
 export interface RaffleCheckDeps {
   contract: RaffleContract;

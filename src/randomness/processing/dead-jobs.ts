@@ -1,16 +1,20 @@
-import type { Clock } from '../platform/clock';
-import { PermanentError, TransientError } from '../platform/errors';
-import type { Logger } from '../platform/logger';
-import type { Metrics } from '../platform/metrics';
-import type { DeadLetterSubject } from '../queue/dead-letter.model';
-import type { PayloadPatch } from '../queue/worker-queue';
-import { NOTHING_PREPARED, type SubmissionOutcome, type TransactionSubmitter } from '../stellar/submission';
-import type { AuditTrail } from './audit-trail';
+import type { Clock } from '../../platform/clock';
+import { PermanentError, TransientError } from '../../platform/errors';
+import type { Logger } from '../../platform/logger';
+import type { Metrics } from '../../platform/metrics';
+import type { DeadLetterSubject } from '../../queue/dead-letter.model';
+import type { PayloadPatch } from '../../queue/worker-queue';
+import {
+  NOTHING_PREPARED,
+  type SubmissionOutcome,
+  type TransactionSubmitter,
+} from '../../stellar/submission';
+import type { AuditTrail } from '../audit/audit-trail';
 import { type DeliveryRequests, madeBy } from './delivery-requests';
 import type { Delivery, Endings } from './job-endings';
-import { tellTransitions } from './job-state-manager';
-import type { RandomnessJob, StoredRandomnessJob } from './randomness-job.model';
-import type { RandomnessJobs } from './randomness-jobs.repository';
+import { tellTransitions } from '../jobs/job-state-manager';
+import type { RandomnessJob, StoredRandomnessJob } from '../jobs/randomness-job.model';
+import type { RandomnessJobs } from '../jobs/randomness-jobs.repository';
 import {
   randomnessLifecycle,
   spentStep,
@@ -18,8 +22,8 @@ import {
   stepsToFailed,
   takeSteps,
   type TransitionStep,
-} from './randomness-lifecycle';
-import { judgeSla, tellBreach, tellLatency } from './sla';
+} from '../jobs/randomness-lifecycle';
+import { judgeSla, tellBreach, tellLatency } from '../jobs/sla';
 
 export interface DeadJobsDeps {
   jobs: RandomnessJobs;

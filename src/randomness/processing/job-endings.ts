@@ -1,15 +1,20 @@
 import { createHash } from 'node:crypto';
-import type { Clock } from '../platform/clock';
-import type { Failure } from '../platform/errors';
-import type { Logger } from '../platform/logger';
-import type { Metrics } from '../platform/metrics';
-import type { TransactionHash } from '../stellar/submission';
-import type { JobOutcome } from '../worker/job-handler';
-import { type AuditTrail, revealedEventKey } from './audit-trail';
-import type { HeldJob, JobStateManager, PhaseProducts } from './job-state-manager';
-import type { RandomnessJob, StoredRandomness, StoredRandomnessJob } from './randomness-job.model';
-import { spentStep, stepsToConfirmed, stepsToFailed, type TransitionStep } from './randomness-lifecycle';
-import { judgeSla, tellBreach, tellLatency } from './sla';
+import type { Clock } from '../../platform/clock';
+import type { Failure } from '../../platform/errors';
+import type { Logger } from '../../platform/logger';
+import type { Metrics } from '../../platform/metrics';
+import type { TransactionHash } from '../../stellar/submission';
+import type { JobOutcome } from '../../worker/job-handler';
+import { type AuditTrail, revealedEventKey } from '../audit/audit-trail';
+import type { HeldJob, JobStateManager, PhaseProducts } from '../jobs/job-state-manager';
+import type { RandomnessJob, StoredRandomness, StoredRandomnessJob } from '../jobs/randomness-job.model';
+import {
+  spentStep,
+  stepsToConfirmed,
+  stepsToFailed,
+  type TransitionStep,
+} from '../jobs/randomness-lifecycle';
+import { judgeSla, tellBreach, tellLatency } from '../jobs/sla';
 
 export interface EndingsDeps {
   states: JobStateManager;

@@ -1,5 +1,5 @@
-import type { Logger } from '../platform/logger';
-import type { Metrics } from '../platform/metrics';
+import type { Logger } from '../../platform/logger';
+import type { Metrics } from '../../platform/metrics';
 import { isHighPriority, type PriorityLevel } from './priority';
 
 export interface SlaVerdict {

@@ -1,6 +1,6 @@
-import type { AuditRow } from './audit-chain';
-import type { StoredRandomnessJob } from './randomness-job.model';
-import type { StateTransition } from './randomness-lifecycle';
+import type { AuditRow } from '../audit/audit-chain';
+import type { StoredRandomnessJob } from '../jobs/randomness-job.model';
+import type { StateTransition } from '../jobs/randomness-lifecycle';
 
 export interface JobListItem {
   requestId: string;

@@ -1,11 +1,11 @@
-import type { Clock } from '../platform/clock';
-import type { Logger } from '../platform/logger';
-import type { Metrics } from '../platform/metrics';
-import { ceilingMs, type RetryPolicy } from '../queue/retry-policy';
-import type { Lease, LeaseLost, PayloadPatch, WorkerQueue } from '../queue/worker-queue';
-import type { Afterwards } from '../worker/job-handler';
+import type { Clock } from '../../platform/clock';
+import type { Logger } from '../../platform/logger';
+import type { Metrics } from '../../platform/metrics';
+import { ceilingMs, type RetryPolicy } from '../../queue/retry-policy';
+import type { Lease, LeaseLost, PayloadPatch, WorkerQueue } from '../../queue/worker-queue';
+import type { Afterwards } from '../../worker/job-handler';
 import type { MetricsCache } from './metrics-cache';
-import type { ProcessingSlots } from './processing-slots';
+import type { ProcessingSlots } from '../processing/processing-slots';
 import type { QueueMetrics } from './queue-metrics';
 import {
   jobQueuePriority,

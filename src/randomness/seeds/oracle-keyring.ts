@@ -1,7 +1,7 @@
-import type { Clock } from '../platform/clock';
-import { PermanentError } from '../platform/errors';
-import type { Logger } from '../platform/logger';
-import type { Signer } from '../stellar/keys';
+import type { Clock } from '../../platform/clock';
+import { PermanentError } from '../../platform/errors';
+import type { Logger } from '../../platform/logger';
+import type { Signer } from '../../stellar/keys';
 import { derivePrngSecret } from './seed-proof';
 
 export interface RotatedKey {

@@ -1,6 +1,6 @@
-import { DeadLetterProjector, type DeadLetterProjectorOptions } from '../queue/dead-letter-projector';
-import type { ReplayResult } from '../queue/mongo-worker-queue';
-import type { PayloadPatch } from '../queue/worker-queue';
+import { DeadLetterProjector, type DeadLetterProjectorOptions } from '../../queue/dead-letter-projector';
+import type { ReplayResult } from '../../queue/mongo-worker-queue';
+import type { PayloadPatch } from '../../queue/worker-queue';
 import type { RandomnessJob } from './randomness-job.model';
 import { replayedRecord } from './randomness-lifecycle';
 

@@ -1,19 +1,19 @@
-import { isDatabaseUnreachable } from '../platform/database/faults';
-import { BusyError, describeFailure, PermanentError } from '../platform/errors';
-import { NOTHING_PREPARED, type TransactionHash, type TransactionSubmitter } from '../stellar/submission';
-import type { JobContext, JobOutcome } from '../worker/job-handler';
-import type { RaffleContract, RaffleView } from './contracts/raffle-contract';
+import { isDatabaseUnreachable } from '../../platform/database/faults';
+import { BusyError, describeFailure, PermanentError } from '../../platform/errors';
+import { NOTHING_PREPARED, type TransactionHash, type TransactionSubmitter } from '../../stellar/submission';
+import type { JobContext, JobOutcome } from '../../worker/job-handler';
+import type { RaffleContract, RaffleView } from '../contracts/raffle-contract';
 import type { DeliveryOutcomes } from './delivery-outcomes';
 import type { DeliveryRequests } from './delivery-requests';
 import { classifyFailure } from './failure-classification';
 import type { Endings } from './job-endings';
-import type { HeldJob, JobStateManager, TransitionResult } from './job-state-manager';
+import type { HeldJob, JobStateManager, TransitionResult } from '../jobs/job-state-manager';
 import { unlessAborted, withinPhaseDeadline } from './phase-deadline';
 import type { ProcessingSlots } from './processing-slots';
 import type { RaffleCheck } from './raffle-check';
-import type { RandomnessGenerator, RandomnessSeeker } from './randomness-generator';
-import type { RandomnessJob, StoredRandomness, StoredRandomnessJob } from './randomness-job.model';
-import type { TransitionStep } from './randomness-lifecycle';
+import type { RandomnessGenerator, RandomnessSeeker } from '../seeds/randomness-generator';
+import type { RandomnessJob, StoredRandomness, StoredRandomnessJob } from '../jobs/randomness-job.model';
+import type { TransitionStep } from '../jobs/randomness-lifecycle';
 
 export interface ProcessorTimeouts {
   generationMs: number;

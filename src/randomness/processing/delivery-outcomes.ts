@@ -1,14 +1,14 @@
-import { TransientError, type Failure } from '../platform/errors';
-import type { SubmissionOutcome } from '../stellar/submission';
-import type { JobOutcome } from '../worker/job-handler';
-import { meaningOfRefusal, type RaffleContract } from './contracts/raffle-contract';
+import { TransientError, type Failure } from '../../platform/errors';
+import type { SubmissionOutcome } from '../../stellar/submission';
+import type { JobOutcome } from '../../worker/job-handler';
+import { meaningOfRefusal, type RaffleContract } from '../contracts/raffle-contract';
 import { madeBy } from './delivery-requests';
 import { classifyFailure } from './failure-classification';
 import type { Endings } from './job-endings';
-import type { HeldJob } from './job-state-manager';
+import type { HeldJob } from '../jobs/job-state-manager';
 import type { RaffleCheck } from './raffle-check';
-import type { RandomnessGenerator } from './randomness-generator';
-import type { RandomnessJob } from './randomness-job.model';
+import type { RandomnessGenerator } from '../seeds/randomness-generator';
+import type { RandomnessJob } from '../jobs/randomness-job.model';
 
 export interface DeliveryOutcomesDeps {
   contract: RaffleContract;

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
-import type { FieldProblem } from '../platform/problem';
-import { rawPublicKey, type Signer } from '../stellar/keys';
+import type { FieldProblem } from '../../platform/problem';
+import { rawPublicKey, type Signer } from '../../stellar/keys';
 import {
   type CommitmentOpening,
   commitmentOf,
@@ -9,7 +9,7 @@ import {
   revealedSeed,
 } from './commit-reveal';
 import type { OracleKeyring } from './oracle-keyring';
-import type { RandomnessJob, StoredRandomness } from './randomness-job.model';
+import type { RandomnessJob, StoredRandomness } from '../jobs/randomness-job.model';
 import {
   isAmbiguous,
   type MessageVersion,

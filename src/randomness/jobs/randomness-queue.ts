@@ -1,6 +1,10 @@
-import { MongoWorkerQueue, type ClaimScope, type MongoWorkerQueueOptions } from '../queue/mongo-worker-queue';
-import type { Claimant, ClaimResult } from '../queue/worker-queue';
-import type { ProcessingSlots } from './processing-slots';
+import {
+  MongoWorkerQueue,
+  type ClaimScope,
+  type MongoWorkerQueueOptions,
+} from '../../queue/mongo-worker-queue';
+import type { Claimant, ClaimResult } from '../../queue/worker-queue';
+import type { ProcessingSlots } from '../processing/processing-slots';
 import { urgentIndex, type RandomnessJob } from './randomness-job.model';
 
 const urgentOnly: ClaimScope = { filter: { urgent: true }, index: urgentIndex };

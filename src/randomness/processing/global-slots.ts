@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { type Connection, type Model, type mongo, Schema } from 'mongoose';
-import { nativeCollection } from '../platform/database/native-collection';
-import type { Clock } from '../platform/clock';
-import type { WorkerId } from '../platform/ids';
-import type { Logger } from '../platform/logger';
+import { nativeCollection } from '../../platform/database/native-collection';
+import type { Clock } from '../../platform/clock';
+import type { WorkerId } from '../../platform/ids';
+import type { Logger } from '../../platform/logger';
 import { ordinaryLimit, type ProcessingSlot, type ProcessingSlots, type SlotLimit } from './processing-slots';
 
 interface StoredSlot {

@@ -1,4 +1,4 @@
-import { BusyError, TimeoutError } from '../platform/errors';
+import { BusyError, TimeoutError } from '../../platform/errors';
 
 /**
  * Runs one phase under a deadline of its own. The phase gets a signal that aborts when the time is up or when `parent`

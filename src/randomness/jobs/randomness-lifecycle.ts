@@ -1,4 +1,4 @@
-import { defineLifecycle } from '../lifecycle/lifecycle';
+import { defineLifecycle } from '../../lifecycle/lifecycle';
 
 /**
  * queued → generating → submitting → confirming → confirmed

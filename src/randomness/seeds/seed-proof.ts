@@ -1,5 +1,5 @@
 import { createHash, createHmac, timingSafeEqual } from 'node:crypto';
-import { verifySignature } from '../stellar/keys';
+import { verifySignature } from '../../stellar/keys';
 import { taggedBytes } from './randomness-message';
 
 /** Methods whose seed is the hash of a 64-byte proof. */

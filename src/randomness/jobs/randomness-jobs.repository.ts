@@ -1,7 +1,7 @@
 import { type Connection, type Model, type mongo, Types } from 'mongoose';
-import { ensureIndexes } from '../platform/database/indexes';
-import { nativeCollection } from '../platform/database/native-collection';
-import { queueIndex } from '../queue/envelope-schema';
+import { ensureIndexes } from '../../platform/database/indexes';
+import { nativeCollection } from '../../platform/database/native-collection';
+import { queueIndex } from '../../queue/envelope-schema';
 import type { JobCounts } from './queue-metrics';
 import {
   jobIndex,
