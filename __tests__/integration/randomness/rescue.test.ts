@@ -31,7 +31,7 @@ describe('re-enqueue', () => {
       replays: 1,
       randomness: before.randomness,
     });
-    expect(after.transitions.at(-1)).toMatchObject({ reason: 'Re-enqueued by ops: fees went up' });
+    expect(after.transitions.at(-1)).toMatchObject({ reason: 'Re-enqueued by an operator' });
     expect(after.transitions.length).toBe(before.transitions.length + 1);
     expect(await world.tryOnce(id)).toMatchObject({ ending: 'completed' });
     expect((await world.job(id)).currentState).toBe('confirmed');
@@ -189,7 +189,7 @@ describe('force-fail', () => {
       expect(await world.job(id)).toMatchObject({
         currentState: 'failed',
         phase: 'dead',
-        lastError: 'given up by ops: fees went up',
+        lastError: 'given up by an operator',
       });
       expect(await world.pipeline.rescue.forceFail(id, operator)).toMatchObject({ kind: 'refused' });
     }

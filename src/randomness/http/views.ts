@@ -112,14 +112,13 @@ const ONLY_WITH_KEY = '(shown with an API key)';
 
 /** Who stepped in, and why, is for those who may step in themselves. */
 export function auditRowView(row: AuditRow, isTrusted: boolean): AuditRowView {
-  const { operator, reason, code } = row.data;
-  // A job that was given up by hand is abandoned for the operator's reason, in the operator's name.
-  if (isTrusted || (operator === undefined && code !== 'FORCE_FAILED')) return row;
+  const { operator, reason } = row.data;
+  if (isTrusted || operator === undefined) return row;
   return {
     ...row,
     data: {
       ...row.data,
-      ...(operator === undefined ? {} : { operator: ONLY_WITH_KEY }),
+      operator: ONLY_WITH_KEY,
       ...(reason === undefined ? {} : { reason: ONLY_WITH_KEY }),
     },
     redacted: true,

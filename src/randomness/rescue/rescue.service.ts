@@ -31,6 +31,9 @@ export interface RescueServiceDeps {
 
 const LEDGER_TIMEOUT_MS = 15_000;
 
+/** Jobs are shown to everyone; who it was and why stands in the audit trail. */
+const GIVEN_UP = 'given up by an operator';
+
 /**
  * What an operator may do to a job. Each goes through the job's own lease or a guarded transition, so that a rescue and the
  * queue can't both deliver, and each is written to the audit trail before it is begun and whatever it came to.
@@ -69,7 +72,7 @@ export class RescueService {
       const replayed = await this.#deps.deadLetters.replay(
         job._id.toHexString(),
         {},
-        `Re-enqueued by ${operator.operator}: ${operator.reason}`,
+        'Re-enqueued by an operator',
       );
       if (replayed.kind === 'not_found') return notFound(id);
       if (replayed.kind === 'not_dead')
@@ -99,7 +102,7 @@ export class RescueService {
       const job = await targets.ensureJob(current);
       const jobId = job._id.toHexString();
       if (job.phase === 'dead') {
-        await this.#deps.deadLetters.replay(jobId, {}, `Forced by ${operator.operator}: ${operator.reason}`);
+        await this.#deps.deadLetters.replay(jobId, {}, 'Forced by an operator');
       }
       const run = await this.#deps.runner.run(jobId, undefined, signal);
       if (run.kind === 'not_available') return { jobId, ...(await this.#notAvailable(jobId)) };
@@ -124,17 +127,16 @@ export class RescueService {
    * Gives up a job that waits. One that a worker holds is left to it. Of one whose transaction may still land, the
    * post-mortem waits for how that ends.
    */
-  forceFail(id: string, { operator, reason }: Operator): Promise<RescueResult> {
-    return this.#logged('force_fail', id, { operator, reason }, async (job) => {
+  forceFail(id: string, operator: Operator): Promise<RescueResult> {
+    return this.#logged('force_fail', id, operator, async (job) => {
       if (job === null) return notFound(id);
       if (randomnessLifecycle.isTerminal(job.currentState)) {
         return { kind: 'refused', message: `the job is ${job.currentState} already` };
       }
-      const message = `given up by ${operator}: ${reason}`;
       const jobId = job._id.toHexString();
       const run = await this.#deps.runner.run(jobId, (claimed) =>
         Promise.resolve(
-          this.#deps.endings.giveUp({ lease: claimed.lease, job: claimed.job }, 'FORCE_FAILED', message),
+          this.#deps.endings.giveUp({ lease: claimed.lease, job: claimed.job }, 'FORCE_FAILED', GIVEN_UP),
         ),
       );
       if (run.kind === 'not_available') return this.#notAvailable(jobId);

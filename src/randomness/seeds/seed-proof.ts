@@ -1,4 +1,5 @@
 import { createHash, createHmac, timingSafeEqual } from 'node:crypto';
+import { PermanentError } from '../../platform/errors';
 import { verifySignature } from '../../stellar/keys';
 import { taggedBytes } from './randomness-message';
 
@@ -51,7 +52,10 @@ export const seedAsU64 = (seed: Uint8Array): bigint => Buffer.from(seed).readBig
 
 function withSeed(proof: Buffer): SeedAndProof {
   if (proof.length !== PROOF_BYTES)
-    throw new RangeError(`a proof has ${PROOF_BYTES} bytes, not ${proof.length}`);
+    throw new PermanentError(
+      'WRONG_SIGNER',
+      `the signer gave ${proof.length} bytes where an Ed25519 signature has ${PROOF_BYTES}`,
+    );
   return { seed: sha256(proof), proof };
 }
 
