@@ -160,6 +160,7 @@ export function createRandomnessPipeline(deps: RandomnessPipelineDeps): Randomne
     endings,
     latestLedger,
     requestTimeoutLedgers: settings.ORACLE_REQUEST_TIMEOUT_LEDGERS,
+    clock,
   });
   const requests = new DeliveryRequests({ contract, generator });
   const processor = new RandomnessProcessorService({
@@ -263,6 +264,7 @@ export function createRandomnessPipeline(deps: RandomnessPipelineDeps): Randomne
       ownAddresses: () => [deps.signer.publicKey, ...keyring.activePublicKeys],
       service,
       jobs,
+      queue,
       runner,
       processor,
       deadLetters: projector,

@@ -133,6 +133,24 @@ describe('a request', () => {
     expect(await world.job('51')).toMatchObject({ currentState: 'queued', requestedAtLedger: event.ledger });
     await world.tryOnce('51');
     expect((await world.job('51')).currentState).toBe('confirmed');
+    const early = drawn();
+    world.chain.raffles.get(early)!.status = 'OPEN';
+    await world.submit('54', early);
+    await world.tryOnce('54');
+    expect((await world.job('54')).dueAt.getTime()).toBeGreaterThan(Date.now() + 3_000);
+    world.chain.raffles.get(early)!.status = 'DRAWING';
+    await deliver(
+      world.pipeline,
+      0,
+      eventOf('RandomnessRequested', {
+        request_id: contractValue.u32(54),
+        raffle_id: contractValue.u32(early),
+      }),
+    );
+    // At once: the contract has asked.
+    expect((await world.job('54')).dueAt.getTime()).toBeLessThan(Date.now() + 1_000);
+    await workOff(world.pipeline, ['54']);
+    expect((await world.job('54')).currentState).toBe('confirmed');
     // Asked for again, it stays what it is.
     await deliver(world.pipeline, 0, event);
     expect((await world.job('51')).currentState).toBe('confirmed');

@@ -10,7 +10,7 @@ import { randomnessRequestedHandler, type RandomnessRequestedDeps } from './rand
 export interface RandomnessEventDeps
   extends
     Omit<RandomnessReceivedDeps, 'topic' | 'contracts'>,
-    Pick<RandomnessRequestedDeps, 'ownAddresses'>,
+    Pick<RandomnessRequestedDeps, 'ownAddresses' | 'queue'>,
     Pick<RaffleCreatedDeps, 'commitments' | 'submitter'> {
   settings: RandomnessSettings;
   /** Null where a factory's raffles are all there is. */

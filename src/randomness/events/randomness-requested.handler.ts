@@ -1,6 +1,7 @@
 import { defineEventHandler, type ContractEvent, type EventHandler } from '../../ingestion/event-handler';
 import { HttpProblem } from '../../platform/problem';
 import { PermanentError } from '../../platform/errors';
+import type { RandomnessQueue } from '../jobs/randomness-queue';
 import type { RandomnessDeadLetters } from '../jobs/randomness-dead-letters';
 import type { StoredRandomnessJob } from '../jobs/randomness-job.model';
 import type { RandomnessJobs } from '../jobs/randomness-jobs.repository';
@@ -10,6 +11,7 @@ import { readRandomnessRequested } from './raffle-event';
 export interface RandomnessRequestedDeps {
   service: RandomnessService;
   jobs: RandomnessJobs;
+  queue: RandomnessQueue;
   deadLetters: RandomnessDeadLetters;
   topic: string;
   /** Contracts whose requests count; left out: all that are followed. */
@@ -61,12 +63,13 @@ async function takeIn(event: ContractEvent, deps: RandomnessRequestedDeps): Prom
 async function adopt(
   job: StoredRandomnessJob,
   event: ContractEvent,
-  { jobs, deadLetters }: RandomnessRequestedDeps,
+  { jobs, queue, deadLetters }: RandomnessRequestedDeps,
 ): Promise<void> {
   if (job.phase === 'dead') {
     await deadLetters.replay(job._id.toHexString(), {}, 'The contract has asked for it');
   }
   await jobs.adopt(job._id, { requestedAt: event.ledgerClosedAt, requestedAtLedger: event.ledger });
+  await queue.hasten(job._id.toHexString());
 }
 
 async function ensured(

@@ -1,3 +1,4 @@
+import type { Clock } from '../../platform/clock';
 import type { JobOutcome } from '../../worker/job-handler';
 import type { AuditTrail } from '../audit/audit-trail';
 import type { CommitmentOpening } from '../seeds/commit-reveal';
@@ -19,11 +20,15 @@ export interface RaffleCheckDeps {
   latestLedger: (signal: AbortSignal) => Promise<number>;
   /** Ledgers after its request from which nothing is sent any more; 0 for no limit. */
   requestTimeoutLedgers: number;
+  clock: Clock;
 }
 
 type Ending = JobOutcome<RandomnessJob>;
 
-const NOT_DRAWN_RECHECK_MS = 5_000;
+/** A raffle that is asked for long before its draw is looked at ever more seldom; its own request hastens the job. */
+const FIRST_RECHECK_MS = 5_000;
+const LAST_RECHECK_MS = 60_000;
+const RECHECKS_PER_AGE = 10;
 
 /** Whether a raffle still wants what a job has to give; and where it has a seed, whose it is. */
 export class RaffleCheck {
@@ -35,7 +40,7 @@ export class RaffleCheck {
 
   /** How the job ends if the raffle needs nothing of it, or may not be given anything any more; null while it waits for us. */
   async endingOf(held: HeldJob, view: RaffleView, signal: AbortSignal): Promise<Ending | null> {
-    const { endings } = this.#deps;
+    const { endings, clock } = this.#deps;
     const { job } = held;
     if (view.status === 'cancelled')
       return endings.over(held, 'RAFFLE_CANCELLED', 'Raffle already cancelled');
@@ -48,7 +53,9 @@ export class RaffleCheck {
     const late = await this.endingIfTooLate(held, signal);
     if (late !== null || view.status === 'drawing') return late;
     // Tickets are still for sale: a seed that is sent or simulated now is a seed that is known before the draw.
-    return endings.setAside(held, 'the raffle is not being drawn yet', NOT_DRAWN_RECHECK_MS);
+    const ageMs = clock.now() - job.requestedAt.getTime();
+    const delayMs = Math.min(Math.max(ageMs / RECHECKS_PER_AGE, FIRST_RECHECK_MS), LAST_RECHECK_MS);
+    return endings.setAside(held, 'the raffle is not being drawn yet', delayMs);
   }
 
   async endingIfTooLate(held: HeldJob, signal: AbortSignal): Promise<Ending | null> {
