@@ -7,7 +7,6 @@ import { metricsRoutes } from './http/metrics.routes';
 import { createOperationsApp } from './http/operations-app';
 import { listen, type RunningServer } from './http/server';
 import { houseGauges } from './operations/house-gauges';
-import { countJobsByState } from './operations/job-counts';
 import { PrometheusMetrics } from './operations/prometheus-metrics';
 import { databaseCheck, workerCheck } from './operations/readiness';
 import { Scraper } from './operations/scrape';
@@ -52,6 +51,12 @@ interface Foundation {
   deadLetters: DeadLetterRepository;
   heartbeats: WorkerHeartbeatRepository;
   pipelines: ReturnType<typeof createPipelines>;
+  doorbell: Doorbell;
+}
+
+/** Rung when a request came in by this process; its own lanes, if it has any, needn't wait for their next look then. */
+interface Doorbell {
+  ring: () => void;
 }
 
 /** What of this process works by itself, where it has the role. */
@@ -68,6 +73,7 @@ function createPipelines({
   connection,
   stellar,
   deadLetters,
+  doorbell,
 }: Omit<Foundation, 'pipelines' | 'heartbeats'>) {
   const shared = {
     connection,
@@ -79,6 +85,7 @@ function createPipelines({
     latestLedger: (signal: AbortSignal) => stellar.events.getLatestLedger(signal),
     deadLetters,
     requireApiKey: requireApiKey(config.API_KEYS),
+    onRequest: () => doorbell.ring(),
     logger,
     metrics,
   };
@@ -139,7 +146,9 @@ async function layFoundation(config: Config, logger: Logger, connection: Connect
   const metrics = new PrometheusMetrics();
   const stellar = createStellarLayer({ settings: config, connection, logger, metrics });
   const deadLetters = new DeadLetterRepository(deadLetterRecords);
-  const pipelines = createPipelines({ config, logger, metrics, connection, stellar, deadLetters });
+  const doorbell: Doorbell = { ring: () => undefined };
+  const shared = { config, logger, metrics, connection, stellar, deadLetters, doorbell };
+  const pipelines = createPipelines(shared);
   await Promise.all([
     ensureIndexes(heartbeatModel),
     ensureIndexes(deadLetterRecords),
@@ -148,12 +157,7 @@ async function layFoundation(config: Config, logger: Logger, connection: Connect
   ]);
   await stellar.verifyIndexes();
   return {
-    config,
-    logger,
-    metrics,
-    connection,
-    stellar,
-    deadLetters,
+    ...shared,
     heartbeats: new WorkerHeartbeatRepository(heartbeatModel),
     pipelines,
   };
@@ -166,6 +170,7 @@ async function openWorker({
   stellar,
   heartbeats,
   pipelines,
+  doorbell,
 }: Foundation): Promise<{ pool: WorkerPool; close: Closer }> {
   const pool = new WorkerPool({
     sources: pipelines.flatMap(({ work }) => work),
@@ -178,6 +183,7 @@ async function openWorker({
     drainTimeoutMs: config.WORKER_DRAIN_TIMEOUT_MS,
   });
   await pool.start();
+  doorbell.ring = () => pool.wake();
   stellar.recovery.start();
   const stopBackground = pipelines.map((pipeline) => pipeline.startBackground());
   const close = async (): Promise<void> => {
@@ -225,7 +231,7 @@ function scraperOf(
     deadLetters,
     pipelines: pipelines.map((pipeline) => ({
       name: pipeline.name,
-      countJobs: () => countJobsByState(pipeline),
+      countJobs: () => pipeline.jobCounts(),
     })),
     deadLetterPipelines: pipelines.flatMap(({ work }) => work.map(({ pipeline }) => pipeline)),
     lanes: pool === null ? null : () => pool.lanes(),
@@ -266,7 +272,7 @@ async function openApi(
     shutdownTimeoutMs: config.HTTP_SHUTDOWN_TIMEOUT_MS,
   });
   // So that nobody waits for the first count.
-  for (const pipeline of pipelines) pipeline.stats().catch(() => undefined);
+  for (const pipeline of pipelines) pipeline.jobCounts().catch(() => undefined);
   if (ingester === null) return running;
   const stream = attachEventStream(running.server, {
     feed: new EventFeed(ingester.queue.store, decodeContractValue),

@@ -35,7 +35,7 @@ import { JobStateManager } from './jobs/job-state-manager';
 import { sharedLedger } from './processing/latest-ledger';
 import { MetricsCache } from './jobs/metrics-cache';
 import { queueHealthRoutes } from './http/queue-health.routes';
-import type { QueueMetrics } from './jobs/queue-metrics';
+import type { JobCounts } from './jobs/queue-metrics';
 import { RaffleCheck } from './processing/raffle-check';
 import { RandomnessDeadLetters } from './jobs/randomness-dead-letters';
 import { RandomnessGenerator } from './seeds/randomness-generator';
@@ -91,8 +91,8 @@ export interface RandomnessPipeline extends Rescue {
   readonly work: readonly WorkSource[];
   readonly eventHandlers: readonly EventHandler[];
   ensureIndexes(): Promise<void>;
-  /** Jobs by state. */
-  stats(): Promise<QueueMetrics>;
+  /** Jobs by state, counted in the background. */
+  jobCounts(): Promise<JobCounts>;
   /** What runs beside the lanes in a worker process. @returns how to stop it. */
   startBackground(): () => Promise<void>;
 }
@@ -280,7 +280,7 @@ export function createRandomnessPipeline(deps: RandomnessPipelineDeps): Randomne
         globalSlots?.ensureSlots(),
       ]);
     },
-    stats: () => states.getMetrics(),
+    jobCounts: () => metricsCache.counts(),
     startBackground: () => startUpkeep({ keyring, contract, contractId, metricsCache, globalSlots, logger }),
   };
 }

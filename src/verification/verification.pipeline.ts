@@ -71,7 +71,7 @@ export interface VerificationPipeline {
   readonly eventHandlers: readonly EventHandler[];
   ensureIndexes(): Promise<void>;
   /** Jobs by state. */
-  stats(): Promise<Record<VerificationJobState, number>>;
+  jobCounts(): Promise<Record<VerificationJobState, number>>;
   /** What runs beside the lanes in a worker process. @returns how to stop it. */
   startBackground(): () => Promise<void>;
 }
@@ -200,7 +200,7 @@ export function createVerificationPipeline(deps: VerificationPipelineDeps): Veri
     ensureIndexes: async () => {
       await Promise.all([ensureIndexes(requests), ensureIndexes(manifestChecks), jobs.ensureIndexes()]);
     },
-    stats: () => jobs.countByState(),
+    jobCounts: () => jobs.countByState(),
     startBackground: () =>
       settings.MANIFEST_REHASH_ENABLED
         ? startManifestRehashWorker({

@@ -145,11 +145,9 @@ export class WorkerPool {
     ]);
   }
 
-  /** A hint that there is work, for idle lanes (of one pipeline, or of all). */
-  wake(pipeline?: string): void {
-    for (const { source, gate } of this.#crews) {
-      if (pipeline === undefined || source.pipeline === pipeline) gate.wakeAll();
-    }
+  /** A hint that there is work: one idle lane of each pipeline looks, and wakes others if there is. */
+  wake(): void {
+    for (const { gate } of this.#crews) gate.wakeOne();
   }
 
   /** Drains and stops; may be called again. The leases are renewed until the last job is done or handed back. */

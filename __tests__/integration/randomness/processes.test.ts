@@ -58,9 +58,9 @@ describe('many processes', () => {
     expect(await observer.pipeline.audit.verifyChain()).toMatchObject({ kind: 'intact', rows: 2 * RAFFLES });
     await until(
       'the figures follow',
-      async () => (await observer.pipeline.stats()).confirmedCount === RAFFLES,
+      async () => (await observer.pipeline.states.getMetrics()).confirmedCount === RAFFLES,
     );
-    expect(await observer.pipeline.stats()).toMatchObject({ pendingCount: 0, totalFailedCount: 0 });
+    expect(await observer.pipeline.states.getMetrics()).toMatchObject({ pendingCount: 0, totalFailedCount: 0 });
   }, 240_000);
 });
 

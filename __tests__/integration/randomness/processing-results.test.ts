@@ -224,7 +224,10 @@ describe('the figures', () => {
         ...{ queuedCount: 1, generatingCount: 1, submittingCount: 1, confirmingCount: 1, retryingCount: 1 },
         ...{ confirmedCount: 1, pendingCount: 5, totalFailedCount: 2, ...figures },
       };
-      await until('the figures follow', async () => (await pipeline.stats()).confirmingCount === 1);
+      await until(
+        'the figures follow',
+        async () => (await pipeline.states.getMetrics()).confirmingCount === 1,
+      );
       expect(await get('/queue/metrics')).toEqual(shifting);
       expect(await get('/queue/health')).toMatchObject({
         ...{ status: 'unhealthy', pendingCount: 5, activeProcessing: 3, maxConcurrency: 7, ...figures },
@@ -238,7 +241,10 @@ describe('the figures', () => {
       for (const open of letGo) open();
       await Promise.all(running);
       for (const state of ['queued', 'retrying', 'submitting', 'confirming']) await own.tryOnce(state);
-      await until('the figures follow', async () => (await pipeline.stats()).confirmedCount === 6);
+      await until(
+        'the figures follow',
+        async () => (await pipeline.states.getMetrics()).confirmedCount === 6,
+      );
       expect(await get('/queue/metrics')).toMatchObject({ pendingCount: 0, confirmedCount: 6, ...figures });
       expect(await get('/queue/health')).toMatchObject({ pendingCount: 0, activeProcessing: 0, ...figures });
     } finally {

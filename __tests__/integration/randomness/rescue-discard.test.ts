@@ -31,7 +31,7 @@ const isOpen = async (key: string): Promise<boolean> =>
 
 it('clears the dead letter, and the queue is healthy again', async () => {
   const { id, key } = await deadAndOver();
-  const healthNow = async () => queueHealthStatus(await (await world.openAnother()).stats());
+  const healthNow = async () => queueHealthStatus(await (await world.openAnother()).states.getMetrics());
   expect([await isOpen(key), await healthNow()]).toEqual([true, 'unhealthy']);
   expect(await world.pipeline.rescue.discard(id, operator)).toMatchObject({
     kind: 'done',

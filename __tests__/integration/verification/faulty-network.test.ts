@@ -95,7 +95,7 @@ describe('verification on a network that fails every third call', () => {
     );
     await worker.pool.start();
     await ended;
-    const { completed, failed } = await worker.pipeline.stats();
+    const { completed, failed } = await worker.pipeline.jobCounts();
     const minted = simnet.observer.certificates().map(({ manifestHash }) => manifestHash);
     return { seed, completed, failed, minted: minted.sort(), wanted: manifests.sort() };
   }

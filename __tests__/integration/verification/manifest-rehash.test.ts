@@ -152,7 +152,7 @@ describe('the manifest re-hash check', () => {
       }
     }
     expect(results.sort()).toEqual(['matches', 'matches', 'mismatched']);
-    expect(await fixture.pipeline.stats()).toMatchObject({ pending: 2, failed: 1 });
+    expect(await fixture.pipeline.jobCounts()).toMatchObject({ pending: 2, failed: 1 });
   });
 
   it('ends without a verdict, and without a dead letter, when the manifest can not be had', async () => {

@@ -45,7 +45,7 @@ describe('verification under a worker pool', () => {
       });
       expect(await fixture.requestOf(requestId)).toMatchObject({ attempts: 1, outcome: 'minted' });
     }
-    expect(await fixture.pipeline.stats()).toMatchObject({
+    expect(await fixture.pipeline.jobCounts()).toMatchObject({
       completed: 12,
       pending: 0,
       minting: 0,
