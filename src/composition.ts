@@ -82,6 +82,7 @@ function createPipelines({
     submitter: stellar.submitter,
     reader: stellar.reader,
     feeEstimator: stellar.feeEstimator,
+    witnesses: stellar.witnesses,
     latestLedger: (signal: AbortSignal) => stellar.events.getLatestLedger(signal),
     deadLetters,
     requireApiKey: requireApiKey(config.API_KEYS),

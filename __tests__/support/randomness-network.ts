@@ -54,6 +54,7 @@ export async function openNetworkWorker(
     submitter: wrap(stellar.submitter),
     reader: stellar.reader,
     feeEstimator: stellar.feeEstimator,
+    witnesses: stellar.witnesses,
     latestLedger: (signal) => stellar.events.getLatestLedger(signal),
     signer: stellar.oracle,
     settings: randomnessSettingsFor({

@@ -69,9 +69,14 @@ export class DeadLetterProjector<Payload extends object> {
     const { queue, records, pipeline, describe, findFinished, onDead } = this.options;
     if (job.phase === 'dead') {
       const patch = (await findFinished?.(job)) ?? null;
-      if (patch !== null) return queue.completeDead(job, patch);
+      if (patch !== null) {
+        await queue.completeDead(job, patch);
+        // An earlier death of it may be on record, from which a replay took it before it could be told of.
+        return records.markReplayed(pipeline, job.key, job.epoch + 1);
+      }
       await onDead?.(job);
       await records.put({ ...describe(job), ...this.#factsOf(job) });
+      await this.#closeIfAlive(job);
     } else {
       await records.markReplayed(pipeline, job.key, job.epoch);
     }
@@ -87,6 +92,13 @@ export class DeadLetterProjector<Payload extends object> {
     // The job is on its way whether or not the record could be written now.
     if (result.kind === 'replayed') await this.#tryProject(result.job);
     return result;
+  }
+
+  /** Another pass may have found out meanwhile that the work was done, and closed the record before this one wrote it. */
+  async #closeIfAlive({ _id, key, epoch }: QueueEnvelope): Promise<void> {
+    const { queue, records, pipeline } = this.options;
+    const now = await queue.find(_id.toHexString());
+    if (now?.phase === 'done') await records.markReplayed(pipeline, key, epoch + 1);
   }
 
   async #tryProject(job: Payload & QueueEnvelope): Promise<boolean> {

@@ -15,6 +15,7 @@ import {
   completePipeline,
   deadLetterPipeline,
   enqueuePipeline,
+  hastenPipeline,
   recordPipeline,
   releasePipeline,
   renewPipeline,
@@ -40,6 +41,11 @@ export interface MongoWorkerQueueOptions {
   maxAttempts: number;
   /** What one step of priority is worth: it overtakes jobs that are due up to so much earlier, and none older. */
   priorityWeightMs?: number;
+  /**
+   * For keys that may come again after their job is gone: epochs of a new life begin above those of any old one, so that
+   * what was fenced by the old ones (records, transactions) takes the new life for the later one. Default: epochs from 0.
+   */
+  isEpochFromClock?: boolean;
   clock?: Clock;
 }
 
@@ -209,7 +215,7 @@ export class MongoWorkerQueue<Payload extends object> implements WorkerQueue<Pay
     options: ReleaseOptions,
     patch: PayloadPatch<Payload> = {},
   ): Promise<Written<'released' | 'dead_lettered'>> {
-    const { delayMs, failure, refundAttempt = false } = options;
+    const { delayMs, failure, refundAttempt = false, yieldsPlace = false } = options;
     if (!refundAttempt && lease.attempt >= lease.maxAttempts)
       return this.deadLetter(lease, failure ?? spentFailure, patch);
     assertPayloadOnly(patch);
@@ -218,7 +224,7 @@ export class MongoWorkerQueue<Payload extends object> implements WorkerQueue<Pay
     return this.#settle(
       lease,
       'released',
-      releasePipeline({ token, delayMs, refundAttempt, failure, patch, weightMs }),
+      releasePipeline({ token, delayMs, refundAttempt, yieldsPlace, failure, patch, weightMs }),
     );
   }
 
@@ -231,11 +237,14 @@ export class MongoWorkerQueue<Payload extends object> implements WorkerQueue<Pay
     return this.#settle(lease, 'dead_lettered', deadLetterPipeline(lease.token, failure, patch));
   }
 
-  /** A job that waits is due now: what it waited for is known to have come. Does nothing to one that doesn't wait. */
-  async hasten(jobId: string): Promise<void> {
+  /**
+   * A job that waits is due now, for what it waited for is known to have come; and it has at least that priority. Does
+   * nothing to one that is held or over.
+   */
+  async hasten(jobId: string, priority: number): Promise<void> {
     await this.#collection.updateOne(
-      { _id: new Types.ObjectId(jobId), phase: 'waiting' },
-      [{ $set: { dueAt: '$$NOW' } }],
+      { _id: new Types.ObjectId(jobId), phase: { $in: ['waiting', 'ready'] } },
+      hastenPipeline(priority, this.#weightMs),
       { hint: '_id_' },
     );
   }
@@ -312,7 +321,9 @@ export class MongoWorkerQueue<Payload extends object> implements WorkerQueue<Pay
   #enqueuePipeline(_id: Types.ObjectId, request: EnqueueRequest<Payload>): mongo.Document[] {
     const { key, payload, priority = 0, delayMs = 0, maxAttempts = this.#options.maxAttempts } = request;
     assertPayloadOnly(payload);
-    return enqueuePipeline({ _id, key, payload, priority, delayMs, maxAttempts, weightMs: this.#weightMs });
+    const { isEpochFromClock = false } = this.#options;
+    const weightMs = this.#weightMs;
+    return enqueuePipeline({ _id, key, payload, priority, delayMs, maxAttempts, weightMs, isEpochFromClock });
   }
 
   async #claimReady(

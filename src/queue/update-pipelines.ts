@@ -47,6 +47,7 @@ export interface NewJob {
   delayMs: number;
   maxAttempts: number;
   weightMs: number;
+  isEpochFromClock: boolean;
 }
 
 /** For an upsert by key: fills an absent document and leaves a present one as it is. */
@@ -61,7 +62,7 @@ export function enqueuePipeline(job: NewJob): Pipeline {
     dueAt,
     attempts: 0,
     maxAttempts: job.maxAttempts,
-    epoch: 0,
+    epoch: job.isEpochFromClock ? { $toLong: '$$NOW' } : 0,
     lease: null,
     settled: null,
     errors: [],
@@ -111,6 +112,7 @@ export interface Release {
   token: LeaseToken;
   delayMs: number;
   refundAttempt: boolean;
+  yieldsPlace: boolean;
   failure: Failure | undefined;
   patch: object;
   weightMs: number;
@@ -121,6 +123,7 @@ export function releasePipeline({
   token,
   delayMs,
   refundAttempt,
+  yieldsPlace,
   failure,
   patch,
   weightMs,
@@ -134,9 +137,8 @@ export function releasePipeline({
         dueAt,
         lease: null,
         settled: settled(token, 'released'),
-        ...(refundAttempt
-          ? { attempts: { $subtract: ['$attempts', 1] } }
-          : { order: orderOf(dueAt, weightMs, '$priority') }),
+        ...(refundAttempt ? { attempts: { $subtract: ['$attempts', 1] } } : {}),
+        ...(refundAttempt && !yieldsPlace ? {} : { order: orderOf(dueAt, weightMs, '$priority') }),
         ...(failure === undefined ? {} : { errors: withError(failureEntry(failure)) }),
       },
     },
@@ -187,6 +189,21 @@ export function sweepPipeline(): Pipeline {
 export const completeDeadPipeline = (patch: object): Pipeline => [
   { $set: { ...literalFields(patch), phase: 'done', deadLetterPending: false } },
 ];
+
+/** Due now, and with at least that priority from now on. */
+export function hastenPipeline(priority: number, weightMs: number): Pipeline {
+  const raised = { $max: ['$priority', priority] };
+  const gainMs = { $multiply: [weightMs, { $subtract: [raised, '$priority'] }] };
+  return [
+    {
+      $set: {
+        dueAt: { $cond: [{ $eq: ['$phase', 'waiting'] }, '$$NOW', '$dueAt'] },
+        order: { $subtract: ['$order', gainMs] },
+        priority: raised,
+      },
+    },
+  ];
+}
 
 /** Out of the dead letters: attempts anew, and a new epoch so that nothing of the earlier life is accepted any more. */
 export function replayPipeline(patch: object, weightMs: number): Pipeline {

@@ -52,6 +52,8 @@ export interface ReleaseOptions {
   failure?: Failure;
   /** True when the job was never really tried (no slot, shutdown before the first step): the attempt is given back. */
   refundAttempt?: boolean;
+  /** True when a job that gets its attempt back goes behind those that are due before it is again; else it keeps its place. */
+  yieldsPlace?: boolean;
 }
 
 /** What a patch may change: the payload's own fields. The envelope belongs to the queue. */

@@ -7,7 +7,12 @@ import type { Logger } from '../platform/logger';
 import { type Metrics, noMetrics } from '../platform/metrics';
 import type { DeadLetterRepository } from '../queue/dead-letters';
 import type { Signer } from '../stellar/keys';
-import type { ContractReader, FeeEstimator, TransactionSubmitter } from '../stellar/submission';
+import type {
+  ContractReader,
+  FeeEstimator,
+  RefusalWitnesses,
+  TransactionSubmitter,
+} from '../stellar/submission';
 import type { JobHandler } from '../worker/job-handler';
 import { SoloRunner } from '../worker/solo-runner';
 import { type WorkSource, workSource } from '../worker/work-source';
@@ -61,6 +66,8 @@ export interface RandomnessPipelineDeps {
   submitter: TransactionSubmitter;
   reader: ContractReader;
   feeEstimator: FeeEstimator;
+  /** Asks every node about a refusal that would change a seed. */
+  witnesses: RefusalWitnesses;
   /** Sequence of the newest closed ledger. */
   latestLedger: (signal: AbortSignal) => Promise<number>;
   deadLetters: DeadLetterRepository;
@@ -117,7 +124,13 @@ export function createRandomnessPipeline(deps: RandomnessPipelineDeps): Randomne
   const jobs = new RandomnessJobs(connection, settings.QUEUE_JOB_RETENTION_MS);
   const { slots, globalSlots } = slotsOf(settings, { connection, workerId, clock, logger });
   const queue = new RandomnessQueue(
-    { model: jobs.model, leaseMs: settings.QUEUE_LEASE_MS, maxAttempts: settings.QUEUE_MAX_RETRIES, clock },
+    {
+      model: jobs.model,
+      leaseMs: settings.QUEUE_LEASE_MS,
+      maxAttempts: settings.QUEUE_MAX_RETRIES,
+      isEpochFromClock: true,
+      clock,
+    },
     slots,
   );
   const metricsCache = new MetricsCache({
@@ -170,7 +183,14 @@ export function createRandomnessPipeline(deps: RandomnessPipelineDeps): Randomne
     contract,
     check,
     requests,
-    outcomes: new DeliveryOutcomes({ contract, generator, endings, check }),
+    outcomes: new DeliveryOutcomes({
+      contract,
+      generator,
+      requests,
+      witnesses: deps.witnesses,
+      endings,
+      check,
+    }),
     endings,
     submitter,
     timeouts: {
@@ -241,6 +261,7 @@ export function createRandomnessPipeline(deps: RandomnessPipelineDeps): Randomne
       deadLetters: projector,
       records: deadLetters,
       runner,
+      handler,
       generator,
       contract,
       contractId,

@@ -5,7 +5,7 @@ import { OPENING_BYTES } from './seeds/commit-reveal';
 import type { Commitments } from './seeds/commitments.repository';
 import type { RaffleContract, RaffleJob } from './contracts/raffle-contract';
 import type { JobStateManager } from './jobs/job-state-manager';
-import { priorityOf, type PriorityFlag, type PriorityThresholds } from './jobs/priority';
+import { priorityOf, type PriorityFlag, type PriorityThresholds, type PriorityLevel } from './jobs/priority';
 import type { RandomnessClaim, RandomnessGenerator, RandomnessVerdict } from './seeds/randomness-generator';
 import type { RequestSource, StoredRandomnessJob } from './jobs/randomness-job.model';
 import type { RandomnessJobs } from './jobs/randomness-jobs.repository';
@@ -77,7 +77,7 @@ export class RandomnessService {
   async ensureJob(
     submission: Submission,
   ): Promise<{ kind: 'enqueued' | 'already_there'; job: StoredRandomnessJob }> {
-    const { states, contract, thresholds, oracleKey, clock, wake } = this.#deps;
+    const { states, contract, oracleKey, clock, wake } = this.#deps;
     const { requestId, prizeXlm, priority, source } = submission;
     // An event may number its raffle all the same; where each is a contract, the number means nothing to us.
     const isNumbered = contract.interfaceName === 'receive_randomness' || source !== 'event';
@@ -95,13 +95,17 @@ export class RandomnessService {
       ...raffleJob,
       source,
       prizeXlm: prizeXlm ?? null,
-      priorityLevel: priorityOf({ prizeXlm, flag: priority }, thresholds),
+      priorityLevel: this.priorityFor({ prizeXlm, priority }),
       requestedAt: submission.requestedAt ?? new Date(clock.now()),
       requestedAtLedger: submission.requestedAtLedger ?? null,
       oracleKey: oracleKey(),
     });
     if (result.kind === 'enqueued') wake();
     return result;
+  }
+
+  priorityFor({ prizeXlm, priority }: Pick<Submission, 'prizeXlm' | 'priority'>): PriorityLevel {
+    return priorityOf({ prizeXlm, flag: priority }, this.#deps.thresholds);
   }
 
   /** What is wrong with a request; null when nothing is. */

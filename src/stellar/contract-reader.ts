@@ -4,7 +4,8 @@ import { simulationEnvelope } from './chain/transaction-codec';
 import type { ContractCall, ContractValue } from './contract-value';
 import type { Simulation, SorobanRpc } from './rpc/soroban-rpc';
 import { decodeContractValue } from './scval-codec';
-import type { ContractReader } from './submission';
+import type { Endpoint } from './rpc/endpoint';
+import type { ContractReader, RefusalWitnesses } from './submission';
 
 export interface SimulatorOptions {
   rpc: SorobanRpc;
@@ -24,18 +25,42 @@ export interface SimulatedCall {
 }
 
 /** Simulates calls; reads are simulations whose result is all that is wanted. */
-export class Simulator implements ContractReader {
+export class Simulator implements ContractReader, RefusalWitnesses {
   constructor(private readonly options: SimulatorOptions) {}
 
   async read(call: ContractCall, signal: AbortSignal, minLedger = 0): Promise<ContractValue> {
     return decodeContractValue((await this.simulate(call, signal, minLedger)).returnValueXdr);
   }
 
+  refusalsOf(call: ContractCall, signal: AbortSignal, minLedger = 0): Promise<readonly (number | null)[]> {
+    return Promise.all(
+      this.options.rpc.pool.witnesses().map(async (only) => {
+        try {
+          await this.simulate(call, signal, minLedger, only);
+          return null;
+        } catch (error) {
+          signal.throwIfAborted();
+          const code = error instanceof RejectedError ? error.details['contractCode'] : undefined;
+          return typeof code === 'number' ? code : null;
+        }
+      }),
+    );
+  }
+
   /** @throws RejectedError CONTRACT_REJECTED (with `details.contractCode`) or SIMULATION_REJECTED; TransientError. */
-  async simulate(call: ContractCall, signal: AbortSignal, minLedger = 0): Promise<SimulatedCall> {
+  async simulate(
+    call: ContractCall,
+    signal: AbortSignal,
+    minLedger = 0,
+    only?: Endpoint,
+  ): Promise<SimulatedCall> {
     const { rpc, actor, networkPassphrase } = this.options;
     const envelope = simulationEnvelope(call, actor, networkPassphrase);
-    const simulation = await rpc.simulate(envelope, { signal, minLedger });
+    const simulation = await rpc.simulate(envelope, {
+      signal,
+      minLedger,
+      ...(only === undefined ? {} : { only }),
+    });
     if (simulation.error !== undefined) throw rejection(call, simulation.error, simulation.events ?? []);
     return readSimulation(simulation);
   }

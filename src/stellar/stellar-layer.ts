@@ -9,7 +9,7 @@ import { EventsClient } from './events-client';
 import { deriveChannelSigners, signerFromSecret, type Signer } from './keys';
 import { RpcPool } from './rpc/rpc-pool';
 import { SorobanRpc } from './rpc/soroban-rpc';
-import type { ContractReader, FeeEstimator, TransactionSubmitter } from './submission';
+import type { ContractReader, FeeEstimator, RefusalWitnesses, TransactionSubmitter } from './submission';
 import { AttemptBuilder } from './submissions/attempt-builder';
 import { AttemptDriver } from './submissions/attempt-driver';
 import { AttemptTracker } from './submissions/attempt-tracker';
@@ -41,6 +41,7 @@ export interface StellarLayer {
   reader: ContractReader;
   submitter: TransactionSubmitter;
   feeEstimator: FeeEstimator;
+  witnesses: RefusalWitnesses;
   events: EventsClient;
   recovery: SubmissionRecovery;
   /** The oracle account's key. */
@@ -54,8 +55,8 @@ export interface StellarLayer {
   close(): Promise<void>;
 }
 
-/** A build is a handful of calls, each with its deadline; this is far beyond them. */
-const DEFAULT_BUILD_LEASE_MS = 120_000;
+/** A build is a handful of calls. One that takes longer can't commit any more; one that died holds its account no longer. */
+const DEFAULT_BUILD_LEASE_MS = 45_000;
 const STROOPS_PER_LUMEN = 10_000_000n;
 
 export function createStellarLayer(options: StellarLayerOptions): StellarLayer {
@@ -171,6 +172,7 @@ export function createStellarLayer(options: StellarLayerOptions): StellarLayer {
       ensureChannels: (signal) => channelAccounts.ensure(signal),
     }),
     feeEstimator: new SimulatedFees(simulator, fees),
+    witnesses: simulator,
     events: new EventsClient(rpc),
     recovery,
     oracle,

@@ -97,3 +97,16 @@ export interface FeeEstimator {
   /** @throws RejectedError when the contract refuses the call, TransientError when the network can't be asked. */
   estimate(call: ContractCall, feeClass: FeeClass, signal: AbortSignal): Promise<FeeEstimate>;
 }
+
+/** For decisions that one node must not be able to bring about. */
+export interface RefusalWitnesses {
+  /**
+   * What each node says of the call by simulation: the contract's error code, or null where it would succeed, fails for
+   * another reason, or the node can't be asked. One entry for each node, at least one.
+   */
+  refusalsOf(
+    call: ContractCall,
+    signal: AbortSignal,
+    minLedger?: number,
+  ): Promise<readonly (number | null)[]>;
+}

@@ -185,7 +185,7 @@ export class Attempt<Payload extends object> {
       }
       case 'postponed':
         this.#logger.debug({ reason: outcome.reason, delayMs: outcome.delayMs }, 'postponed');
-        return this.#handBack({ refundAttempt: true, delayMs: outcome.delayMs, patch: outcome.patch });
+        return this.#handBack({ refundAttempt: true, ...outcome });
       case 'lease_lost':
         return outcome;
     }
@@ -194,15 +194,17 @@ export class Attempt<Payload extends object> {
   async #handBack({
     refundAttempt,
     delayMs = 0,
+    yieldsPlace = false,
     patch,
   }: {
     refundAttempt: boolean;
     delayMs?: number;
-    patch?: PayloadPatch<Payload> | undefined;
+    yieldsPlace?: boolean;
+    patch?: PayloadPatch<Payload>;
   }): Promise<Ending> {
     const { lease } = this.claimed;
     const written = await this.#write(() =>
-      this.source.queue.release(lease, { delayMs, refundAttempt }, patch),
+      this.source.queue.release(lease, { delayMs, refundAttempt, yieldsPlace }, patch),
     );
     return written.kind === 'released'
       ? { kind: 'released', delayMs, failure: undefined }

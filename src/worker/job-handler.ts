@@ -24,7 +24,13 @@ export type JobOutcome<Payload> =
   /** Can never succeed: a dead letter now. */
   | ({ kind: 'dead'; failure: Failure } & Afterwards<Payload>)
   /** The job could do nothing about it (no free slot, not decided on chain yet): back in `delayMs`, at no cost of an attempt. */
-  | ({ kind: 'postponed'; delayMs: number; reason: string } & Afterwards<Payload>)
+  | ({
+      kind: 'postponed';
+      delayMs: number;
+      reason: string;
+      /** It goes behind what is due before it is again, for it may come back many times; else it keeps its place. */
+      yieldsPlace?: boolean;
+    } & Afterwards<Payload>)
   /** Some fenced write found the lease gone. Someone else owns the job now. */
   | { kind: 'lease_lost' };
 

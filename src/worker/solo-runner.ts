@@ -28,8 +28,6 @@ export interface SoloRunnerOptions<Payload extends object> {
   logger: Logger;
 }
 
-/** Outside the numbers that a pool gives to its lanes. */
-const OWN_LANE = -1;
 const ABORT_GRACE_MS = 5_000;
 
 /**
@@ -38,6 +36,7 @@ const ABORT_GRACE_MS = 5_000;
  */
 export class SoloRunner<Payload extends object> {
   readonly #options: SoloRunnerOptions<Payload>;
+  readonly #lanes = new Set<number>();
 
   constructor(options: SoloRunnerOptions<Payload>) {
     this.#options = options;
@@ -49,8 +48,24 @@ export class SoloRunner<Payload extends object> {
     handler: JobHandler<Payload> = this.#options.source.handler,
     signal?: AbortSignal,
   ): Promise<RunResult> {
+    // Each run a lane of its own, outside the numbers that a pool gives; the lowest that is free, so that what a lost answer
+    // left in doubt is looked for by the next run on that lane.
+    let lane = -1;
+    while (this.#lanes.has(lane)) lane -= 1;
+    this.#lanes.add(lane);
+    try {
+      return await this.#runOn(lane, { jobId, handler, ...(signal === undefined ? {} : { signal }) });
+    } finally {
+      this.#lanes.delete(lane);
+    }
+  }
+
+  async #runOn(
+    lane: number,
+    { jobId, handler, signal }: { jobId: string; handler: JobHandler<Payload>; signal?: AbortSignal },
+  ): Promise<RunResult> {
     const { source, workerId, logger } = this.#options;
-    const claim = await source.queue.claim({ workerId, lane: OWN_LANE }, onlyJob(jobId));
+    const claim = await source.queue.claim({ workerId, lane }, onlyJob(jobId));
     if (claim.kind === 'empty') return { kind: 'not_available' };
     const events = createWorkerEvents();
     const connectivity = new Connectivity(logger, events);

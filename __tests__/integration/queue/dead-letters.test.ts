@@ -24,7 +24,10 @@ describe('dead letters', () => {
   let failedJobs: string[];
 
   const projector = (
-    overrides: Partial<Pick<MongoWorkerQueue<Parcel>, 'markProjected'>> & { put?: () => never } = {},
+    overrides: Partial<Pick<MongoWorkerQueue<Parcel>, 'markProjected'>> & {
+      put?: () => never;
+      findFinished?: () => Promise<Partial<Parcel> | null>;
+    } = {},
   ) => {
     const crashing = <T extends object>(target: T, replaced: object): T =>
       new Proxy(target, {
@@ -34,7 +37,7 @@ describe('dead letters', () => {
           return typeof member === 'function' ? (member.bind(real) as unknown) : member;
         },
       });
-    const { put, ...queueOverrides } = overrides;
+    const { put, findFinished, ...queueOverrides } = overrides;
     return new DeadLetterProjector<Parcel>({
       pipeline: 'parcels',
       queue: crashing(queue, queueOverrides),
@@ -44,6 +47,7 @@ describe('dead letters', () => {
         failedJobs.push(job.key);
         return Promise.resolve();
       },
+      ...(findFinished === undefined ? {} : { findFinished }),
       logger: silentLogger(),
     });
   };
@@ -162,6 +166,48 @@ describe('dead letters', () => {
     expect(keys).toEqual(['e', 'd', 'c', 'b', 'a']);
     expect((await records.listOpen({ pipeline: 'others', limit: 2 })).records).toEqual([]);
     expect(await records.findById('nonsense')).toBeNull();
+  });
+
+  it('of an earlier death is closed when the work turns out to have been done', async () => {
+    const first = await dead('d');
+    await projector().projectPending();
+    // Replayed by a process that died before it could close the record; then its worker died with the work done.
+    await queue.replay(first._id.toHexString());
+    const { lease } = await mustClaim(queue);
+    await queue.deadLetter(lease, failure);
+    await projector({ findFinished: () => Promise.resolve({ note: 'done after all' }) }).projectPending();
+    expect(await queue.find(lease.jobId)).toMatchObject({ phase: 'done', note: 'done after all' });
+    expect(await records.countOpen()).toBe(0);
+  });
+
+  it('is not left open by a pass that could not tell what another one found out', async () => {
+    const job = await dead('d');
+    let goOn = (): void => undefined;
+    const slow = projector({
+      findFinished: () => new Promise((resolve) => (goOn = () => resolve(null))),
+    }).projectPending();
+    await projector({ findFinished: () => Promise.resolve({ note: 'done' }) }).projectPending();
+    goOn();
+    await slow;
+    expect(await queue.find(job._id.toHexString())).toMatchObject({ phase: 'done' });
+    expect(await records.countOpen()).toBe(0);
+  });
+
+  it('of a key that comes again is a new one, where epochs are from the clock', async () => {
+    const lasting = await parcelQueue(database.connection, 'Parcel', { isEpochFromClock: true });
+    const killed = async (): Promise<Job> => {
+      await lasting.enqueue({ key: 'again', payload: { label: 'again' } });
+      const { lease } = await mustClaim(lasting);
+      await lasting.deadLetter(lease, failure);
+      await projector().projectPending();
+      return (await lasting.find(lease.jobId))!;
+    };
+    const old = await killed();
+    await records.markReplayed('parcels', 'again', old.epoch + 1);
+    await parcels(database.connection).deleteOne({ key: 'again' });
+    const young = await killed();
+    expect(young.epoch).toBeGreaterThan(old.epoch + 1);
+    expect(await records.find('parcels', 'again')).toMatchObject({ epoch: young.epoch, replayedAt: null });
   });
 
   describe('replay', () => {

@@ -168,6 +168,30 @@ describe('leases', () => {
       expect((await mustClaim(queue)).job.key).toBe('first');
     });
 
+    it('lets a job that may come back many times go behind what is due by then', async () => {
+      await enqueue('first');
+      await enqueue('second');
+      const { lease } = await mustClaim(queue);
+      await queue.release(lease, { delayMs: 0, refundAttempt: true, yieldsPlace: true });
+      expect(await stored().findOne({ key: 'first' })).toMatchObject({ attempts: 0, phase: 'ready' });
+      expect((await mustClaim(queue)).job.key).toBe('second');
+      expect((await mustClaim(queue)).job.key).toBe('first');
+    });
+
+    it('makes a job due at once, and sooner than others, when it is hastened', async () => {
+      await enqueue('first');
+      await queue.enqueue({ key: 'later', payload: { label: 'later' }, delayMs: 600_000 });
+      const { _id } = (await stored().findOne({ key: 'later' }))!;
+      await queue.hasten(_id.toHexString(), 20);
+      const { lease, job } = await mustClaim(queue);
+      expect(job).toMatchObject({ key: 'first', priority: 0 });
+      await queue.complete(lease);
+      expect((await mustClaim(queue)).job).toMatchObject({ key: 'later', priority: 20 });
+      // Held by a worker, it is nobody else's to hasten.
+      await queue.hasten(_id.toHexString(), 99);
+      expect(await stored().findOne({ key: 'later' })).toMatchObject({ phase: 'leased', priority: 20 });
+    });
+
     it('on the last attempt is a dead letter, unless refunded', async () => {
       await enqueue('k', { maxAttempts: 1 });
       const first = await mustClaim(queue);

@@ -150,12 +150,16 @@ describe('a delivery', () => {
     expect(await deliver(completion, event)).toMatchObject({ kind: 'postponed' });
     world.chain.drawing(201);
     await deliver(intake, requested(21, 201));
+    // The event is one node's word; the raffle itself has to show it.
+    expect(await deliver(completion, event)).toMatchObject({ kind: 'postponed' });
+    expect(await world.job('21')).toMatchObject({ currentState: 'queued', phase: 'ready', attempts: 0 });
+    world.chain.raffles.set(201, { status: 'FINALIZED', prizeXlm: 1, seed });
     expect(await deliver(completion, event)).toEqual({ kind: 'handled' });
     // Not a seed of ours: someone else delivered.
     expect(await world.job('21')).toMatchObject({
       currentState: 'failed',
       phase: 'done',
-      lastError: expect.stringContaining('DELIVERED_BY_ANOTHER') as string,
+      lastError: expect.stringContaining('RAFFLE_FINALIZED') as string,
     });
   });
 

@@ -206,6 +206,7 @@ it('what happens to one job ends no other, though its claim lost its answer', as
       raffle_id: contractValue.u32(other),
       seed: contractValue.bytes(Buffer.alloc(32, 9)),
     });
+    world.chain.raffles.set(other, { status: 'FINALIZED', prizeXlm: 1, seed: Buffer.alloc(32, 9) });
     await until('the event to be taken', () =>
       deliver(far, 1, event).then(
         () => true,
@@ -299,28 +300,110 @@ it('a job whose submission is gone (a restored database) prepares another', asyn
   expect(world.chain.built).toHaveLength(before + 1);
 });
 
-it('a proof that the contract refuses since a rotation is made anew with the current key', async () => {
-  const raffle = drawn(600);
-  await world.submit('81', raffle);
-  const rotated = await open({
-    ORACLE_SECRET_KEY: Keypair.fromRawEd25519Seed(Buffer.alloc(32, 8)).secret(),
-    ORACLE_PREVIOUS_SECRET_KEY: oracleSecret,
-    ORACLE_KEY_ROTATED_AT: new Date().toISOString(),
-    QUEUE_INITIAL_BACKOFF_MS: '10',
-  });
-  world.chain.scripts.prepare.push({
+describe('a proof that the contract refuses since a rotation', () => {
+  const newSecret = Keypair.fromRawEd25519Seed(Buffer.alloc(32, 8)).secret();
+  const newKey = Keypair.fromRawEd25519Seed(Buffer.alloc(32, 8)).publicKey();
+  const refusal = {
     kind: 'rejected',
     code: 'CONTRACT_REJECTED',
     message: 'receive_randomness was refused with contract error 21',
     contractCode: 21,
+  } as const;
+  const rotated = (verdicts: (number | null)[]): Promise<RandomnessPipeline> =>
+    openPipeline(world.connection, {
+      submitter: world.chain,
+      reader: world.chain,
+      feeEstimator: world.chain,
+      latestLedger: () => Promise.resolve(world.chain.ledger),
+      witnesses: { refusalsOf: () => Promise.resolve(verdicts) },
+      settings: randomnessSettingsFor({
+        ORACLE_SECRET_KEY: newSecret,
+        ORACLE_PREVIOUS_SECRET_KEY: oracleSecret,
+        ORACLE_KEY_ROTATED_AT: new Date().toISOString(),
+        QUEUE_INITIAL_BACKOFF_MS: '10',
+      }),
+    });
+
+  it('is made anew with the current key', async () => {
+    await world.submit('81', drawn(600));
+    world.chain.scripts.prepare.push(refusal);
+    await workOff(await rotated([21, 21]), ['81']);
+    expect(await world.job('81')).toMatchObject({
+      currentState: 'confirmed',
+      attempts: 2,
+      errors: [{ code: 'ORACLE_KEY_REFUSED' }],
+      randomness: { oracleKey: newKey },
+    });
+    const { rows } = await world.pipeline.audit.page({ requestId: '81', limit: 10 });
+    expect(rows.map(({ event }) => event)).toEqual(['revealed', 'committed', 'committed']);
   });
-  await workOff(rotated, ['81']);
-  expect(await world.job('81')).toMatchObject({
-    currentState: 'confirmed',
-    attempts: 2,
-    errors: [{ code: 'ORACLE_KEY_REFUSED' }],
-    randomness: { oracleKey: Keypair.fromRawEd25519Seed(Buffer.alloc(32, 8)).publicKey() },
+
+  it('stays while a single node says otherwise: no liar draws the seed again', async () => {
+    await world.submit('82', drawn(600));
+    world.chain.scripts.prepare.push(refusal);
+    await workOff(await rotated([21, null]), ['82']);
+    expect(await world.job('82')).toMatchObject({
+      currentState: 'confirmed',
+      errors: [{ code: 'ORACLE_KEY_IN_DOUBT' }],
+      randomness: { oracleKey: signerFromSecret(oracleSecret).publicKey },
+    });
   });
-  const { rows } = await world.pipeline.audit.page({ requestId: '81', limit: 10 });
-  expect(rows.map(({ event }) => event)).toEqual(['revealed', 'committed', 'committed']);
+
+  it('stays once a transaction was signed with it, for it may have been seen', async () => {
+    await world.submit('83', drawn(600));
+    const pipeline = await rotated([21]);
+    world.chain.scripts.confirm.push({ kind: 'expired', hash: 'ef'.repeat(32) as never }, refusal);
+    await workOff(pipeline, ['83']);
+    expect(await world.job('83')).toMatchObject({
+      currentState: 'failed',
+      seedSigned: true,
+      randomness: { oracleKey: signerFromSecret(oracleSecret).publicKey },
+    });
+  });
+
+  it('or for no reason of the contract’s, is an ordinary failure', async () => {
+    await world.submit('84', drawn(600));
+    world.chain.scripts.prepare.push({ kind: 'rejected', code: 'SIMULATION_REJECTED', message: 'budget' });
+    await workOff(await rotated([null]), ['84']);
+    expect(await world.job('84')).toMatchObject({
+      currentState: 'failed',
+      randomness: { oracleKey: signerFromSecret(oracleSecret).publicKey },
+    });
+  });
+});
+
+it('a request by hand gets the contract’s priority once the contract asks', async () => {
+  const raffle = drawn();
+  await world.submit('90', raffle);
+  await deliver(
+    world.pipeline,
+    0,
+    eventOf('RandomnessRequested', {
+      request_id: contractValue.u32(90),
+      raffle_id: contractValue.u32(raffle),
+      prize_amount: contractValue.i128(20_000_0000000n),
+    }),
+  );
+  expect(await world.job('90')).toMatchObject({
+    priorityLevel: 1,
+    urgent: true,
+    prizeXlm: 20_000,
+    priority: 9,
+  });
+  await workOff(world.pipeline, ['90']);
+});
+
+it('a job that is discarded, asked for anew and dead again is a dead letter again', async () => {
+  const raffle = drawn();
+  await world.submit('91', raffle);
+  expect(await world.pipeline.rescue.forceFail('91', operator)).toMatchObject({ kind: 'done' });
+  world.chain.raffles.get(raffle)!.status = 'CANCELLED';
+  expect(await world.pipeline.rescue.discard('91', operator)).toMatchObject({ kind: 'done' });
+  world.chain.drawing(raffle);
+  await world.submit('91', raffle);
+  expect(await world.pipeline.rescue.forceFail('91', operator)).toMatchObject({ kind: 'done' });
+  const open = world.connection.collection('deadLetteredRequests');
+  expect(await open.findOne({ eventId: '91' })).toMatchObject({ replayedAt: null });
+  const { rows } = await world.pipeline.audit.page({ requestId: '91', limit: 20 });
+  expect(rows.filter(({ event }) => event === 'abandoned')).toHaveLength(2);
 });

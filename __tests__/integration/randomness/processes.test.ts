@@ -60,7 +60,10 @@ describe('many processes', () => {
       'the figures follow',
       async () => (await observer.pipeline.states.getMetrics()).confirmedCount === RAFFLES,
     );
-    expect(await observer.pipeline.states.getMetrics()).toMatchObject({ pendingCount: 0, totalFailedCount: 0 });
+    expect(await observer.pipeline.states.getMetrics()).toMatchObject({
+      pendingCount: 0,
+      totalFailedCount: 0,
+    });
   }, 240_000);
 });
 

@@ -61,7 +61,7 @@ describe('force-submit', () => {
         method: 'PRNG',
         contractStatus: 'drawing',
         state: 'queued',
-        feeClass: 'standard',
+        feeClass: 'urgent',
         feeEstimateStroops: expect.stringMatching(/^[1-9]\d{2,}$/) as string,
         feeProblem: null,
         refusal: null,

@@ -132,15 +132,12 @@ describe('force-submit', () => {
       refusal: null,
     });
     expect(await world.pipeline.rescue.find('preview')).toBeNull();
-    // One that is queued keeps its own class.
+    expect(estimates.mock.calls).toMatchObject([[expect.anything(), 'urgent', expect.anything()]]);
+    // And so it does, whatever the raffle's own priority.
     await world.submit('preview', 904, { prizeXlm: 5 });
-    expect(
-      await world.pipeline.rescue.planForceSubmit({ requestId: 'preview', raffleId: 904 }),
-    ).toMatchObject({ feeClass: 'standard' });
-    expect(estimates.mock.calls).toMatchObject([
-      [expect.anything(), 'urgent', expect.anything()],
-      [expect.anything(), 'standard', expect.anything()],
-    ]);
+    await world.pipeline.rescue.forceSubmit({ requestId: 'preview', raffleId: 904 }, operator);
+    expect(world.chain.submissionOf('preview').feeClass).toBe('urgent');
+    expect(await world.job('preview')).toMatchObject({ currentState: 'confirmed', urgent: false });
   });
 
   it('makes no job where it is refused', async () => {

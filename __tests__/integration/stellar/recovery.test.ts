@@ -84,7 +84,7 @@ describe('submissions that nobody follows any more', () => {
     await submissions.open(intent, 1);
     await submissions.beginBuilding(intent, 1, token);
     await channels.register([account]);
-    const leased = await channels.lease(account, { intent, token }, false);
+    const leased = await channels.lease(account, { intent, token });
 
     const next = await fixture.withLedgers(() => submit(layer, request(layer)));
 
@@ -110,7 +110,7 @@ describe('submissions that nobody follows any more', () => {
     const account = layer.oracle.publicKey;
     const done = request(layer);
     await fixture.withLedgers(() => submit(layer, done));
-    await channels.lease(account, { intent: done.intent, token: 'token of a settled attempt' }, false);
+    await channels.lease(account, { intent: done.intent, token: 'token of a settled attempt' });
 
     expect(await layer.recovery.sweep(signal)).toMatchObject({ freed: 1 });
     expect(await holderOf(account)).toBeNull();
@@ -161,6 +161,30 @@ describe('submissions that nobody follows any more', () => {
     await fixture.withLedgers(() => Promise.all([submit(holder, first), ...small, large]));
     expect(landed).toHaveLength(5);
     expect(landed[0]).toBe('large');
+  });
+
+  it('one that has waited long has its turn, though urgent ones keep coming', async () => {
+    const layer = await fixture.openLayer({ STELLAR_CHANNEL_WAIT_MS: '60000' });
+    const patient = request(layer);
+    await submissions.open(patient.intent, 1);
+    // It came more than a minute before those that overtake the others.
+    const opened = fixture.database.connection.collection('stellarSubmissions');
+    await opened.updateOne({ _id: patient.intent }, { $set: { openedAt: new Date(Date.now() - 90_000) } });
+    const first = request(layer);
+    await layer.submitter.prepare(first, signal);
+    const landed: string[] = [];
+    const landing = async (name: string, wanted: ReturnType<typeof request>): Promise<void> => {
+      expect(await submit(layer, wanted)).toMatchObject({ kind: 'success' });
+      landed.push(name);
+    };
+    const urgent = [1, 2, 3].map((number) =>
+      landing(`urgent ${number}`, { ...request(layer), feeClass: 'urgent' }),
+    );
+    await until('them to wait', async () => (await opened.countDocuments({ building: { $ne: null } })) === 3);
+    const old = landing('patient', patient);
+    await until('all to wait', async () => (await opened.countDocuments({ building: { $ne: null } })) === 4);
+    await fixture.withLedgers(() => Promise.all([submit(layer, first), ...urgent, old]));
+    expect(landed[0]).toBe('patient');
   });
 
   it('a wait for an account that a deadline cuts off is no failure of its transaction', async () => {

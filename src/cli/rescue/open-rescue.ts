@@ -65,6 +65,7 @@ export async function openRescue(environment: Record<string, string | undefined>
       submitter: stellar.submitter,
       reader: stellar.reader,
       feeEstimator: stellar.feeEstimator,
+      witnesses: stellar.witnesses,
       latestLedger: (signal) => stellar.events.getLatestLedger(signal),
       deadLetters: new DeadLetterRepository(deadLetterRecords),
       requireApiKey: (_request, _response, next) => next(),

@@ -30,6 +30,8 @@ export type RaffleJob = Pick<RandomnessJob, 'contractId' | 'contractRequestId' |
 
 /** RandomnessAlreadyRequested, NoRandomnessRequest, InvalidStatus, DrawingAlreadyComplete: the raffle itself tells which. */
 export const raffleOverCodes = [7, 8, 23, 61] as const;
+/** NotAuthorized, InvalidParameters: the proof, or the key that made it, is not what the contract knows. */
+export const keyRefusedCodes = [5, 21] as const;
 /** RandomnessTooEarly. */
 const tooEarlyCode = 64;
 

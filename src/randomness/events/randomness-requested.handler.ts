@@ -1,9 +1,9 @@
 import { defineEventHandler, type ContractEvent, type EventHandler } from '../../ingestion/event-handler';
 import { HttpProblem } from '../../platform/problem';
-import { PermanentError } from '../../platform/errors';
+import { PermanentError, TransientError } from '../../platform/errors';
 import type { RandomnessQueue } from '../jobs/randomness-queue';
 import type { RandomnessDeadLetters } from '../jobs/randomness-dead-letters';
-import type { StoredRandomnessJob } from '../jobs/randomness-job.model';
+import { jobQueuePriority, type StoredRandomnessJob } from '../jobs/randomness-job.model';
 import type { RandomnessJobs } from '../jobs/randomness-jobs.repository';
 import type { RandomnessService, Submission } from '../randomness.service';
 import { readRandomnessRequested } from './raffle-event';
@@ -43,33 +43,47 @@ async function takeIn(event: ContractEvent, deps: RandomnessRequestedDeps): Prom
   const request = readRandomnessRequested(event);
   if (request === null) return;
   if (request.oracle !== null && !deps.ownAddresses().includes(request.oracle)) return;
+  const { prizeXlm, priority } = request;
   const { kind, job } = await ensured(event, deps.service, {
     requestId: request.requestId,
     raffleId: request.raffleId,
     contractId: event.contractId,
     source: 'event',
-    priority: request.priority,
+    priority,
     requestedAt: event.ledgerClosedAt,
     requestedAtLedger: event.ledger,
-    ...(request.prizeXlm === undefined ? {} : { prizeXlm: request.prizeXlm }),
+    ...(prizeXlm === undefined ? {} : { prizeXlm }),
   });
-  if (kind === 'already_there' && job.requestedAtLedger === null) await adopt(job, event, deps);
+  if (kind === 'already_there' && job.requestedAtLedger === null)
+    await adopt(job, event, { prizeXlm, priority }, deps);
 }
 
 /**
- * Somebody asked by hand before the contract did. From here on the job is the contract's, with its deadline; had it died
- * over being early, it lives again.
+ * Somebody asked by hand before the contract did. From here on the job is the contract's, with its deadline, and with its
+ * priority where that is higher; had it died over being early, it lives again.
+ * @throws TransientError when the job goes away at this very moment: then it is asked for anew.
  */
 async function adopt(
   job: StoredRandomnessJob,
   event: ContractEvent,
-  { jobs, queue, deadLetters }: RandomnessRequestedDeps,
+  { prizeXlm, priority }: Pick<Submission, 'prizeXlm' | 'priority'>,
+  { service, jobs, queue, deadLetters }: RandomnessRequestedDeps,
 ): Promise<void> {
-  if (job.phase === 'dead') {
-    await deadLetters.replay(job._id.toHexString(), {}, 'The contract has asked for it');
-  }
-  await jobs.adopt(job._id, { requestedAt: event.ledgerClosedAt, requestedAtLedger: event.ledger });
-  await queue.hasten(job._id.toHexString());
+  const jobId = job._id.toHexString();
+  const adopted = await jobs.adopt(job._id, {
+    requestedAt: event.ledgerClosedAt,
+    requestedAtLedger: event.ledger,
+    prizeXlm: prizeXlm ?? job.prizeXlm,
+    priorityLevel: service.priorityFor({ prizeXlm, priority }),
+  });
+  const replayed =
+    job.phase === 'dead' ? await deadLetters.replay(jobId, {}, 'The contract has asked for it') : null;
+  if (!adopted || replayed?.kind === 'not_found')
+    throw new TransientError(
+      'JOB_VANISHED',
+      `job ${job.requestId} was taken away while its contract asked for it`,
+    );
+  await queue.hasten(jobId, jobQueuePriority({ priorityLevel: service.priorityFor({ prizeXlm, priority }) }));
 }
 
 async function ensured(

@@ -25,7 +25,10 @@ export interface HeldJob {
 
 /** Products of a phase, stored in the same write as the transition that ends it. */
 export type PhaseProducts = Partial<
-  Pick<RandomnessJob, 'randomness' | 'oracleKey' | 'txHash' | 'ledger' | 'confirmedAt' | 'slaBreached'>
+  Pick<
+    RandomnessJob,
+    'randomness' | 'seedSigned' | 'oracleKey' | 'txHash' | 'ledger' | 'confirmedAt' | 'slaBreached'
+  >
 >;
 
 export type TransitionResult =

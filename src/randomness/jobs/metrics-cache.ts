@@ -14,6 +14,8 @@ export interface MetricsCacheOptions {
 const REST_PER_COUNT = 20;
 /** Figures are kept fresh for so long after somebody asked for them: longer than any monitor's pause. */
 const WANTED_FOR_MS = 600_000;
+/** A count may take so long before the figures of the one before are held back. */
+const SLOW_COUNT_MS = 10_000;
 
 /**
  * Counting a million jobs takes an index scan of a second or so; asking for the figures must not. They are counted in the
@@ -26,6 +28,7 @@ export class MetricsCache {
   #running: Promise<JobCounts> | undefined;
   #next: NodeJS.Timeout | undefined;
   #wantedUntilMs = 0;
+  #goodUntilMs = 0;
 
   constructor(options: MetricsCacheOptions) {
     this.#options = options;
@@ -36,8 +39,11 @@ export class MetricsCache {
   }
 
   async counts(): Promise<JobCounts> {
-    this.#wantedUntilMs = this.#options.clock.monotonicMs() + WANTED_FOR_MS;
-    return this.#counted ?? this.refresh();
+    const nowMs = this.#options.clock.monotonicMs();
+    this.#wantedUntilMs = nowMs + WANTED_FOR_MS;
+    // A database that hangs answers no count; what it said long ago must not pass for what is.
+    if (this.#counted === undefined || nowMs > this.#goodUntilMs) return this.refresh();
+    return this.#counted;
   }
 
   /** Counts now, or joins the count that is running. */
@@ -65,8 +71,10 @@ export class MetricsCache {
       this.#counted = undefined;
       throw error;
     } finally {
-      const tookMs = clock.monotonicMs() - startedMs;
-      this.#next = setTimeout(() => this.#again(), Math.max(freshMs, tookMs * REST_PER_COUNT)).unref();
+      const endedMs = clock.monotonicMs();
+      const restMs = Math.max(freshMs, (endedMs - startedMs) * REST_PER_COUNT);
+      this.#goodUntilMs = endedMs + restMs + Math.max(restMs, SLOW_COUNT_MS);
+      this.#next = setTimeout(() => this.#again(), restMs).unref();
     }
   }
 

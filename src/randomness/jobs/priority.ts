@@ -38,8 +38,10 @@ function priorityOfPrize(prizeXlm: number | undefined, thresholds: PriorityThres
 /** The queue's scale: higher is sooner, 0 is ordinary. */
 export const queuePriorityOf = (level: PriorityLevel): number => priorityLevel.low - level;
 
+export const lowestUrgentLevel = priorityLevel.high;
+
 /** Whether the lanes that are reserved for large raffles take it. */
-export const isHighPriority = (level: PriorityLevel): boolean => level <= priorityLevel.high;
+export const isHighPriority = (level: PriorityLevel): boolean => level <= lowestUrgentLevel;
 
 const STROOPS_PER_XLM = 10_000_000n;
 

@@ -18,6 +18,8 @@ export class RandomnessDeadLetters extends DeadLetterProjector<RandomnessJob> {
     patch: PayloadPatch<RandomnessJob> = {},
     reason = 'Replayed',
   ): Promise<ReplayResult<RandomnessJob>> {
+    // First, for it may have given the job its last state a moment ago, which the new life's record has to hold.
+    await this.projectOne(jobId);
     const job = await this.#queue.find(jobId);
     if (job === null) return { kind: 'not_found' };
     const at = new Date();

@@ -52,6 +52,8 @@ export interface RandomnessJob extends StateRecord {
   updatedAt: Date;
 
   randomness: StoredRandomness | null;
+  /** Whether a transaction with this seed was ever signed: then somebody may have seen it, and it changes no more. */
+  seedSigned: boolean;
   /** The delivery that may be on its way; stored before its first byte is sent. A retry only has to confirm it. */
   txHash: TransactionHash | null;
   ledger: number | null;
@@ -84,6 +86,7 @@ export function newRandomnessJob(input: Omit<RandomnessJobInput, 'key'>, now: Da
     attemptCount: 0,
     updatedAt: now,
     randomness: null,
+    seedSigned: false,
     txHash: null,
     ledger: null,
     confirmedAt: null,
@@ -151,6 +154,7 @@ function makeSchema(doneRetentionMs: number): Schema<StoredRandomnessJob> {
         attemptCount: { type: Number, required: true },
         updatedAt: { type: Date, required: true },
         randomness: { type: randomnessSchema, default: null },
+        seedSigned: { type: Boolean, required: true },
         txHash: nullable,
         ledger: { type: Number, default: null },
         confirmedAt: { type: Date, default: null },

@@ -2,6 +2,7 @@ import { type Connection, type Model, type mongo, Types } from 'mongoose';
 import { ensureIndexes } from '../../platform/database/indexes';
 import { nativeCollection } from '../../platform/database/native-collection';
 import { queueIndex } from '../../queue/envelope-schema';
+import { lowestUrgentLevel } from './priority';
 import type { JobCounts } from './queue-metrics';
 import {
   jobIndex,
@@ -88,12 +89,33 @@ export class RandomnessJobs {
     return Object.fromEntries(jobStates.map((state, index) => [state, counts[index] ?? 0])) as JobCounts;
   }
 
-  /** Notes when the contract asked for a job that somebody had asked for by hand. Nothing else writes these fields. */
+  /**
+   * Notes when the contract asked for a job that somebody had asked for by hand, what for, and a priority that is higher than
+   * its own. No lease holder writes these fields. False when there is no such job (any more).
+   */
   async adopt(
     _id: Types.ObjectId,
-    request: Pick<RandomnessJob, 'requestedAtLedger'> & { requestedAt: Date },
-  ): Promise<void> {
-    await this.#collection.updateOne({ _id, requestedAtLedger: null }, { $set: request }, { hint: '_id_' });
+    {
+      priorityLevel,
+      ...request
+    }: Pick<RandomnessJob, 'requestedAt' | 'requestedAtLedger' | 'prizeXlm' | 'priorityLevel'>,
+  ): Promise<boolean> {
+    // The lower number is the higher priority.
+    const level = { $min: ['$priorityLevel', priorityLevel] };
+    const { matchedCount } = await this.#collection.updateOne(
+      { _id },
+      [
+        {
+          $set: {
+            ...request,
+            priorityLevel: level,
+            urgent: { $lte: [level, lowestUrgentLevel] },
+          },
+        },
+      ],
+      { hint: '_id_' },
+    );
+    return matchedCount === 1;
   }
 
   /** Gives a dead job (nobody holds it) its last state, or notes its breach of the SLA. False when it isn't the job that was seen any more. */

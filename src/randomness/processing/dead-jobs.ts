@@ -1,4 +1,5 @@
 import type { Clock } from '../../platform/clock';
+import { isDatabaseUnreachable } from '../../platform/database/faults';
 import { PermanentError, TransientError } from '../../platform/errors';
 import type { Logger } from '../../platform/logger';
 import type { Metrics } from '../../platform/metrics';
@@ -59,7 +60,7 @@ export class DeadJobs {
   async findFinished(job: StoredRandomnessJob): Promise<PayloadPatch<RandomnessJob> | null> {
     if (job.txHash === null || job.randomness === null) return null;
     if (randomnessLifecycle.isTerminal(job.currentState)) return null;
-    const delivery = await this.#deliveryOf(job);
+    const delivery = await this.#deliveryUnlessTooLong(job);
     if (delivery === null) return null;
     const { clock, endings, highPrioritySlaMs } = this.#deps;
     await endings.auditReveal(job, delivery);
@@ -97,7 +98,7 @@ export class DeadJobs {
     }
     await audit.append({
       event: 'abandoned',
-      eventKey: `${job.key}:abandoned:${job.replays}`,
+      eventKey: `${job.key}:abandoned:${job.epoch}`,
       requestId: job.requestId,
       raffleId: job.raffleId,
       data: {
@@ -123,6 +124,21 @@ export class DeadJobs {
     };
   }
 
+  /** Whatever keeps it from being found out, by then no node would know any more. */
+  async #deliveryUnlessTooLong(job: StoredRandomnessJob): Promise<Delivery | null> {
+    try {
+      return await this.#deliveryOf(job);
+    } catch (error) {
+      const deadForMs = this.#deps.clock.now() - (job.finishedAt ?? job.enqueuedAt).getTime();
+      if (deadForMs <= UNDECIDED_FOR_MS || isDatabaseUnreachable(error)) throw error;
+      this.#deps.logger.error(
+        { err: error, requestId: job.requestId, txHash: job.txHash },
+        'how the delivery of a dead job ended can’t be found out; it counts as failed',
+      );
+      return null;
+    }
+  }
+
   async #deliveryOf(job: StoredRandomnessJob): Promise<Delivery | null> {
     const randomness = madeBy(job);
     const outcome = await this.#look(job);
@@ -133,14 +149,11 @@ export class DeadJobs {
         const { ours, transactionHash = job.txHash, ledger = null } = outcome.evidence;
         return ours ? { randomness, txHash: transactionHash, ledger } : null;
       }
-      case 'unknown': {
-        const deadForMs = this.#deps.clock.now() - (job.finishedAt ?? job.enqueuedAt).getTime();
-        if (deadForMs > UNDECIDED_FOR_MS) return null;
+      case 'unknown':
         throw new TransientError(
           'DELIVERY_UNDECIDED',
           'the delivery of a job that was given up is still on its way',
         );
-      }
       default:
         return null;
     }

@@ -1,8 +1,8 @@
 import { TransientError, type Failure } from '../../platform/errors';
-import type { SubmissionOutcome } from '../../stellar/submission';
+import type { RefusalWitnesses, SubmissionOutcome } from '../../stellar/submission';
 import type { JobOutcome } from '../../worker/job-handler';
-import { meaningOfRefusal, type RaffleContract } from '../contracts/raffle-contract';
-import { madeBy } from './delivery-requests';
+import { keyRefusedCodes, meaningOfRefusal, type RaffleContract } from '../contracts/raffle-contract';
+import { type DeliveryRequests, madeBy } from './delivery-requests';
 import { classifyFailure } from './failure-classification';
 import type { Endings } from './job-endings';
 import type { HeldJob } from '../jobs/job-state-manager';
@@ -13,6 +13,8 @@ import type { RandomnessJob } from '../jobs/randomness-job.model';
 export interface DeliveryOutcomesDeps {
   contract: RaffleContract;
   generator: RandomnessGenerator;
+  requests: DeliveryRequests;
+  witnesses: RefusalWitnesses;
   endings: Endings;
   check: RaffleCheck;
 }
@@ -73,22 +75,36 @@ export class DeliveryOutcomes {
         return endings.setAside(held, message, TOO_EARLY_RECHECK_MS, decided);
       case 'permanent':
         return (
-          this.#underTheNewKey(held, message) ??
+          (await this.#underTheNewKey(held, outcome, signal)) ??
           endings.failedTry(held, { code, message, kind: 'rejected', retryable: false }, decided)
         );
     }
   }
 
   /**
-   * A contract that was told of a rotation takes the old key's proof no more. Nothing of it is on chain, so the seed may
-   * still change to the new key's. A commitment binds us to its opening, whatever the key.
+   * A contract that was told of a rotation takes the old key's proof no more. The seed may then still change to the new
+   * key's, but only where nobody had a choice in it: no transaction was ever signed with the old one, and every node says
+   * that the contract refuses it; one that lied alone could have the seed drawn again. A commitment binds us to its
+   * opening, whatever the key.
    */
-  #underTheNewKey(held: HeldJob, message: string): Ending | null {
-    const { endings, generator } = this.#deps;
+  async #underTheNewKey(held: HeldJob, outcome: Rejection, signal: AbortSignal): Promise<Ending | null> {
+    const { endings, generator, requests, witnesses } = this.#deps;
     const { method, oracleKey } = madeBy(held.job);
     const current = generator.publicKey().address;
-    if (method === 'COMMIT_REVEAL' || oracleKey === current) return null;
-    const failure = retriable('ORACLE_KEY_REFUSED', `${message}: made with a key before the last rotation`);
+    if (method === 'COMMIT_REVEAL' || oracleKey === current || held.job.seedSigned) return null;
+    if (!keyRefusedCodes.some((code) => code === outcome.contractCode)) return null;
+    const { call, minLedger } = await requests.of(held.job, held.lease.epoch, signal);
+    const verdicts = await witnesses.refusalsOf(call, signal, minLedger);
+    if (!verdicts.every((code) => code === outcome.contractCode)) {
+      return endings.failedTry(
+        held,
+        retriable('ORACLE_KEY_IN_DOUBT', `${outcome.message}, by some nodes only`),
+      );
+    }
+    const failure = retriable(
+      'ORACLE_KEY_REFUSED',
+      `${outcome.message}: made with a key before the last rotation`,
+    );
     return endings.failedTry(held, failure, { txHash: null, randomness: null, oracleKey: current });
   }
 }

@@ -1,7 +1,6 @@
 import type { IntentId, SubmissionRequest } from '../../stellar/submission';
 import { type RaffleContract, raffleOverCodes } from '../contracts/raffle-contract';
 import { unlessAborted } from './phase-deadline';
-import { isHighPriority } from '../jobs/priority';
 import type { RandomnessGenerator } from '../seeds/randomness-generator';
 import type { StoredRandomness, StoredRandomnessJob } from '../jobs/randomness-job.model';
 
@@ -28,7 +27,7 @@ export class DeliveryRequests {
       epoch,
       call: await unlessAborted(contract.deliveryCall(job, randomness, signer), signal),
       ...(job.requestedAtLedger === null ? {} : { minLedger: job.requestedAtLedger }),
-      feeClass: isHighPriority(job.priorityLevel) ? 'urgent' : 'standard',
+      feeClass: job.urgent ? 'urgent' : 'standard',
       alreadyDoneCodes: raffleOverCodes,
       findEvidence: async (aborts) => {
         const view = await contract.view(job, aborts);

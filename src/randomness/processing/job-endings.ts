@@ -32,6 +32,7 @@ export interface Delivery {
 }
 
 type Ending = JobOutcome<RandomnessJob>;
+type Postponed = Extract<Ending, { kind: 'postponed' }>;
 
 const UNDECIDED_RECHECK_MS = 5_000;
 
@@ -121,11 +122,16 @@ export class Endings {
     return this.#dead(held, { code: 'REQUEST_TOO_LATE', message, kind: 'permanent', retryable: false });
   }
 
-  /** The job could do nothing about it: it waits, and keeps its attempt. */
-  setAside(held: HeldJob, reason: string, delayMs: number, products: PhaseProducts = {}): Ending {
+  /**
+   * The job could do nothing about it: it waits, keeps its attempt and lets others go first. The reason stands in `lastError`,
+   * for a job may wait long.
+   */
+  setAside(held: HeldJob, reason: string, delayMs: number, products: PhaseProducts = {}): Postponed {
     const steps: TransitionStep[] =
-      held.job.currentState === 'queued' ? [] : [{ toState: 'retrying', reason }];
-    return { kind: 'postponed', delayMs, reason, ...this.#deps.states.ending(held, steps, products) };
+      held.job.currentState === 'queued' ? [] : [{ toState: 'retrying', reason, error: reason }];
+    const { patch, onStored } = this.#deps.states.ending(held, steps, products);
+    const waiting = { ...patch, lastError: reason };
+    return { kind: 'postponed', delayMs, reason, yieldsPlace: true, patch: waiting, onStored };
   }
 
   /** Ends a job as an operator wants it. */

@@ -78,16 +78,34 @@ export class RandomnessProcessorService {
     }
   }
 
-  /** For a delivery that was seen on chain, whoever sent it. `seed` is as the contract keeps it. */
+  /**
+   * For a delivery that an event tells of, whoever sent it. An event is one node's word; before it ends a job the raffle
+   * itself is asked. `seed` is as the contract keeps it.
+   */
   async concludeDelivered(
     held: HeldJob,
     { seed, txHash, ledger }: { seed: string; txHash: TransactionHash; ledger: number },
     signal: AbortSignal,
   ): Promise<JobOutcome<RandomnessJob>> {
-    const randomness = await this.#deps.check.ourRandomness(held.job, { deliveredSeed: seed }, signal);
-    return randomness === null
-      ? this.#deps.endings.over(held, 'DELIVERED_BY_ANOTHER', 'the raffle was given another seed')
-      : this.#deps.endings.confirmed(held, { randomness, txHash, ledger });
+    const { check, contract, endings } = this.#deps;
+    let view: RaffleView;
+    try {
+      view = await contract.view({ ...held.job, requestedAtLedger: ledger }, signal);
+    } catch (error) {
+      return { kind: 'postponed', delayMs: 0, reason: describeFailure(error).message };
+    }
+    if (view.status !== 'finalized' && view.status !== 'cancelled')
+      return { kind: 'postponed', delayMs: 0, reason: 'the raffle shows no delivery' };
+    const randomness = await check.ourRandomness(held.job, view, signal);
+    if (randomness !== null && view.deliveredSeed === seed)
+      return endings.confirmed(held, { randomness, txHash, ledger });
+    return (
+      (await check.endingOf(held, view, signal)) ?? {
+        kind: 'postponed',
+        delayMs: 0,
+        reason: 'the raffle shows no end',
+      }
+    );
   }
 
   /** Whether `seed`, as the contract keeps it, is what this job makes. */
@@ -120,8 +138,10 @@ export class RandomnessProcessorService {
       // What a lost lease or a shutdown interrupted has no meaning of its own; and our own database being away says
       // nothing of the job, nor could anything be written of it.
       if (signal.aborted || isDatabaseUnreachable(error)) throw error;
-      if (error instanceof BusyError)
-        return this.#deps.endings.setAside(held, error.message, error.retryAfterMs ?? BUSY_RECHECK_MS);
+      if (error instanceof BusyError) {
+        const busy = this.#deps.endings.setAside(held, error.message, error.retryAfterMs ?? BUSY_RECHECK_MS);
+        return { ...busy, yieldsPlace: false };
+      }
       // The submitter has no record of the transaction that the job names: the next try prepares one.
       if (error instanceof PermanentError && error.code === NOTHING_PREPARED)
         return this.#deps.endings.failedTry(
@@ -209,7 +229,7 @@ export class RandomnessProcessorService {
           const request = await requests.of(held.job, held.lease.epoch, signal);
           const prepared = await submitter.prepare(request, signal);
           if (prepared.kind !== 'prepared') return end(await outcomes.conclude(held, prepared, signal));
-          const stored = await states.record(held, { txHash: prepared.hash });
+          const stored = await states.record(held, { txHash: prepared.hash, seedSigned: true });
           if (stored.kind === 'lease_lost') return leaseLost;
           const sent = await submitter.send(request, signal);
           if (sent.kind !== 'sent') return end(await outcomes.conclude(held, sent, signal));

@@ -11,7 +11,14 @@ import type { AuditTrail } from '../audit/audit-trail';
 
 export type RescueDeps = Pick<
   RescueServiceDeps,
-  'jobs' | 'endings' | 'deadLetters' | 'runner' | 'latestLedger' | 'requestTimeoutLedgers' | 'logger'
+  | 'jobs'
+  | 'endings'
+  | 'deadLetters'
+  | 'runner'
+  | 'handler'
+  | 'latestLedger'
+  | 'requestTimeoutLedgers'
+  | 'logger'
 > &
   Omit<ForceSubmitTargetsDeps, 'look'> &
   Omit<ForceSubmitPreviewDeps, 'targets'> & {

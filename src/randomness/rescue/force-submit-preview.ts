@@ -1,7 +1,6 @@
 import { describeFailure } from '../../platform/errors';
 import type { FeeClass, FeeEstimator } from '../../stellar/submission';
 import type { RaffleContract, RaffleStatus } from '../contracts/raffle-contract';
-import { isHighPriority } from '../jobs/priority';
 import type { RandomnessGenerator, RandomnessSeeker } from '../seeds/randomness-generator';
 import type { RandomnessProcessorService } from '../processing/randomness-processor.service';
 import type { StoredRandomnessJob } from '../jobs/randomness-job.model';
@@ -58,8 +57,8 @@ export class ForceSubmitPreview {
     };
     const shown = look.kind === 'seen' ? look.view.prizeXlm : null;
     const prize = shown ?? prizeXlm ?? seeker.prizeXlm;
-    // One that is not queued yet would be made as an urgent one.
-    const feeClass: FeeClass = known === null || isHighPriority(known.priorityLevel) ? 'urgent' : 'standard';
+    // Forced, it is urgent whatever the raffle.
+    const feeClass: FeeClass = 'urgent';
     return {
       requestId,
       raffleId: seeker.raffleId,

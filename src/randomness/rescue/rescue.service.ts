@@ -1,4 +1,5 @@
 import type { Logger } from '../../platform/logger';
+import type { JobHandler } from '../../worker/job-handler';
 import type { SoloRunner } from '../../worker/solo-runner';
 import type { Endings } from '../processing/job-endings';
 import type { RandomnessDeadLetters } from '../jobs/randomness-dead-letters';
@@ -19,6 +20,7 @@ export interface RescueServiceDeps {
   deadLetters: RandomnessDeadLetters;
   discards: DeadLetterDiscard;
   runner: SoloRunner<RandomnessJob>;
+  handler: JobHandler<RandomnessJob>;
   targets: ForceSubmitTargets;
   previews: ForceSubmitPreview;
   look: LookAtRaffle;
@@ -104,7 +106,8 @@ export class RescueService {
       if (job.phase === 'dead') {
         await this.#deps.deadLetters.replay(jobId, {}, 'Forced by an operator');
       }
-      const run = await this.#deps.runner.run(jobId, undefined, signal);
+      const seen: { postponed: string | null } = { postponed: null };
+      const run = await this.#deps.runner.run(jobId, this.#urgently(seen), signal);
       if (run.kind === 'not_available') return { jobId, ...(await this.#notAvailable(jobId)) };
       const after = await this.find(jobId);
       const { currentState = 'unknown', txHash = null, ledger = null, lastError = null } = after ?? {};
@@ -117,7 +120,7 @@ export class RescueService {
           }
         : {
             kind: 'refused',
-            message: `not delivered: the job is ${currentState}${lastError === null ? '' : ` (${lastError})`}`,
+            message: notDelivered(currentState, seen.postponed ?? lastError),
             jobId,
           };
     });
@@ -155,6 +158,17 @@ export class RescueService {
         details: { state },
       };
     });
+  }
+
+  /** Whatever the job's own priority, an operator who forces it gets the slot, the account and the fee of an urgent one. */
+  #urgently(seen: { postponed: string | null }): JobHandler<RandomnessJob> {
+    const { handler } = this.#deps;
+    return async ({ lease, job }, context) => {
+      const forced = { ...job, urgent: true };
+      const outcome = await handler({ lease, job: forced }, context);
+      if (outcome.kind === 'postponed') seen.postponed = outcome.reason;
+      return outcome;
+    };
   }
 
   /** Clears a dead letter whose raffle needs nothing any more: its record is closed and the job is gone. */
@@ -221,3 +235,6 @@ export class RescueService {
 }
 
 const notFound = (id: string): RescueResult => ({ kind: 'not_found', message: `there is no job ${id}` });
+
+const notDelivered = (state: string, why: string | null): string =>
+  `not delivered: the job is ${state}${why === null ? '' : ` (${why})`}`;

@@ -80,6 +80,8 @@ function statusOfDraw(
 ): DrawStatus {
   if (holdsOurs) return 'confirmed';
   if (overStatus(look) !== null) return 'failed';
+  // Asked for by hand while tickets are for sale: it waits for the draw, however long the sale lasts.
+  if (statusOf(look) === 'open' && job.phase !== 'dead') return 'pending';
   const isLate = ageMs >= STUCK_AGE_MS || (lagLedgers ?? 0) >= STUCK_LAG_LEDGERS;
   return isLate || job.phase === 'dead' ? 'stuck' : 'pending';
 }

@@ -36,6 +36,8 @@ export interface BuildRequest {
   epoch: number;
   feeClass: FeeClass;
   body: TransactionBody;
+  /** Since when it is wanted, epoch ms. */
+  sinceMs: number;
 }
 
 export type Built =
@@ -61,7 +63,8 @@ export class AttemptBuilder {
     const holder = { intent: request.intent, token };
     let channel: LeasedChannel | null = null;
     try {
-      const wanted = { ...holder, isUrgent: request.feeClass === 'urgent' };
+      const { sinceMs, feeClass } = request;
+      const wanted = { ...holder, sinceMs, isUrgent: feeClass === 'urgent' };
       channel = await channels.acquire(wanted, this.options.channelWaitMs, signal);
       const hash = await this.signAndCommit(request, token, channel, signal);
       if (hash !== null) return { kind: 'signed', hash };

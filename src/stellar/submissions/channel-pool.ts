@@ -33,12 +33,15 @@ export interface LeasedChannel {
 
 /** Who wants an account. */
 export interface WantedChannel extends ChannelHolder {
-  /** Goes before ordinary ones, in every process. */
+  /** Goes before ordinary ones that are not much older, in every process. */
   isUrgent: boolean;
+  /** Since when it is wanted, epoch ms; tries that found no account don't begin anew. */
+  sinceMs: number;
 }
 
 interface Waiter {
-  isUrgent: boolean;
+  /** See {@link rankOf}. */
+  rank: number;
   wake: (account: string) => void;
 }
 
@@ -47,6 +50,9 @@ const MAX_POLL_MS = 500;
 const POLL_GROWTH = 1.3;
 const SCOUT_AGAIN_MS = 1_000;
 const RESERVE_MS = 3 * SCOUT_AGAIN_MS;
+/** By so much an urgent transaction overtakes ordinary ones that have waited longer. */
+const HEAD_START_MS = 60_000;
+const PATIENCE_MS = 10_000;
 const RECLAIM_EVERY_MS = 500;
 const RETRY_HINT_MS = 2_000;
 /**
@@ -61,7 +67,7 @@ const LAST_USE_MATTERS_MS = 600_000;
  * announcement in the submission is taken back, after which the late signer can no longer commit.
  */
 export class ChannelPool {
-  /** Lanes of this process that wait for an account, longest first; urgent ones have precedence. */
+  /** Lanes of this process that wait for an account, in no order. */
   private waiting: Waiter[] = [];
   private isScouting = false;
   private readonly clock: Clock;
@@ -93,7 +99,7 @@ export class ChannelPool {
     try {
       return await this.acquireInTurn(wanted, waitMs, signal);
     } finally {
-      if (wanted.isUrgent) await this.options.channels.unreserve(this.accounts, wanted.token);
+      if (mayReserve(wanted, this.clock)) await this.options.channels.unreserve(this.accounts, wanted.token);
     }
   }
 
@@ -111,8 +117,8 @@ export class ChannelPool {
           retryAfterMs: RETRY_HINT_MS,
         });
       }
-      if (wanted.isUrgent) await this.reserveNext(wanted.token);
-      const freed = await this.waitForRelease(wanted.isUrgent, Math.min(leftMs, SCOUT_AGAIN_MS), signal);
+      if (mayReserve(wanted, this.clock)) await this.reserveNext(wanted);
+      const freed = await this.waitForRelease(rankOf(wanted), Math.min(leftMs, SCOUT_AGAIN_MS), signal);
       // What was freed may be kept for another; any other will do.
       leased =
         freed === undefined ? null : ((await this.lease(freed, wanted)) ?? (await this.leaseAny(wanted)));
@@ -183,38 +189,44 @@ export class ChannelPool {
    * The account that has been out longest is the likeliest to come back. Kept for a few looks only, so that a process that
    * dies over its wait holds nobody up.
    */
-  private async reserveNext(token: string): Promise<void> {
+  private async reserveNext(wanted: WantedChannel): Promise<void> {
     const { channels } = this.options;
+    const { token } = wanted;
+    const rank = rankOf(wanted);
     const stored = await channels.list(this.accounts);
     const mine = stored.find(({ reservedBy }) => reservedBy === token);
-    const [next] = stored
-      .filter(({ reservedBy, reservedUntil }) => reservedBy === null || isOver(reservedUntil, this.clock))
-      .sort((a, b) => (a.heldAt?.getTime() ?? 0) - (b.heldAt?.getTime() ?? 0));
-    const reserved = mine ?? next;
-    if (reserved !== undefined) await channels.reserve(reserved._id, token, RESERVE_MS);
+    const entitled = stored
+      .filter(({ reservedRank }) => reservedRank === null || reservedRank > rank)
+      .sort(
+        (a, b) =>
+          (b.reservedRank ?? Infinity) - (a.reservedRank ?? Infinity) ||
+          (a.heldAt?.getTime() ?? 0) - (b.heldAt?.getTime() ?? 0),
+      );
+    // What ran out is known to the database alone: of those that seem kept by better ones, any may be free for the taking.
+    for (const { _id } of [...(mine === undefined ? [] : [mine]), ...entitled, ...stored]) {
+      if (await channels.reserve(_id, token, rank, RESERVE_MS)) return;
+    }
   }
 
   private wakeNext(account: string): void {
-    const next = this.waiting.find(({ isUrgent }) => isUrgent) ?? this.waiting[0];
-    if (next === undefined) return;
+    const [first, ...others] = this.waiting;
+    if (first === undefined) return;
+    const next = others.reduce((best, one) => (one.rank < best.rank ? one : best), first);
     this.waiting = this.waiting.filter((one) => one !== next);
     next.wake(account);
   }
 
-  private async lease(
-    account: string,
-    { isUrgent, ...holder }: WantedChannel,
-  ): Promise<LeasedChannel | null> {
+  private async lease(account: string, { intent, token }: WantedChannel): Promise<LeasedChannel | null> {
     const { signers, channels } = this.options;
     const signer = signers.find((one) => one.publicKey === account);
-    const leased = signer && (await channels.lease(account, holder, isUrgent));
+    const leased = signer && (await channels.lease(account, { intent, token }));
     if (!leased) return null;
     const { epoch, lastLedger, sequence, heldAt, freedAt } = leased;
     const idleMs = heldAt && freedAt ? heldAt.getTime() - freedAt.getTime() : 0;
     if (lastLedger === 0 || idleMs <= LAST_USE_MATTERS_MS) {
       return { signer, epoch, lastLedger, sequence: sequence === null ? null : BigInt(sequence) };
     }
-    await channels.forget(account, holder.token);
+    await channels.forget(account, token);
     return { signer, epoch, lastLedger: 0, sequence: null };
   }
 
@@ -258,15 +270,11 @@ export class ChannelPool {
   }
 
   /** Wakes one waiter for one release; the others go on waiting. */
-  private async waitForRelease(
-    isUrgent: boolean,
-    ms: number,
-    signal: AbortSignal,
-  ): Promise<string | undefined> {
+  private async waitForRelease(rank: number, ms: number, signal: AbortSignal): Promise<string | undefined> {
     const woken = new AbortController();
     let freed: string | undefined;
     const waiter: Waiter = {
-      isUrgent,
+      rank,
       wake: (account) => {
         freed = account;
         woken.abort();
@@ -286,9 +294,12 @@ export class ChannelPool {
   }
 }
 
-/** By our own clock, and good enough: the database's decides when it comes to it. */
-const isOver = (until: Date | null, clock: Clock): boolean =>
-  until === null || until.getTime() <= clock.now();
+/** The lower goes first. Age counts for everyone, so that no stream of urgent ones keeps an ordinary one waiting for good. */
+const rankOf = ({ isUrgent, sinceMs }: WantedChannel): number => sinceMs - (isUrgent ? HEAD_START_MS : 0);
+
+/** Ordinary ones that have not waited long take what comes, which is quicker than turns for everybody. */
+const mayReserve = ({ isUrgent, sinceMs }: WantedChannel, clock: Clock): boolean =>
+  isUrgent || clock.now() - sinceMs > PATIENCE_MS;
 
 /** So that processes don't all reach for the same account first. */
 function shuffled<T>(items: readonly T[]): T[] {

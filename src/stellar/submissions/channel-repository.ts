@@ -11,7 +11,8 @@ export interface LastUse {
   sequence: string | null;
 }
 
-const reservationIsOver = { $expr: { $lte: ['$reservedUntil', '$$NOW'] } };
+const notKept = [{ reservedUntil: null }, { $expr: { $lte: ['$reservedUntil', '$$NOW'] } }];
+const unreserved = { reservedBy: null, reservedRank: null, reservedUntil: null };
 
 /** Owns the collection of source accounts. A few documents, always asked for by `_id`. */
 export class ChannelRepository {
@@ -35,6 +36,7 @@ export class ChannelRepository {
                 heldAt: null,
                 freedAt: null,
                 reservedBy: null,
+                reservedRank: null,
                 reservedUntil: null,
                 lastLedger: 0,
                 sequence: null,
@@ -55,35 +57,36 @@ export class ChannelRepository {
     return this.collection.find({ _id: { $in: [...accounts] } }).toArray();
   }
 
-  /** Null when someone else was quicker, or an urgent transaction waits for this account. */
-  lease(account: string, holder: ChannelHolder, isUrgent: boolean): Promise<StoredChannel | null> {
+  /** Null when someone else was quicker, or the account is kept for another. */
+  lease(account: string, holder: ChannelHolder): Promise<StoredChannel | null> {
     return this.collection.findOneAndUpdate(
-      {
-        _id: account,
-        holder: null,
-        ...(isUrgent ? {} : { $or: [{ reservedUntil: null }, reservationIsOver] }),
-      },
-      {
-        $set: { holder, reservedBy: null, reservedUntil: null },
-        $inc: { epoch: 1 },
-        $currentDate: { heldAt: true },
-      },
+      { _id: account, holder: null, $or: [...notKept, { reservedBy: holder.token }] },
+      { $set: { holder, ...unreserved }, $inc: { epoch: 1 }, $currentDate: { heldAt: true } },
       { returnDocument: 'after' },
     );
   }
 
-  /** Keeps the next turn of an account for an urgent transaction, unless it is kept for another one. */
-  async reserve(account: string, token: string, forMs: number): Promise<void> {
-    await this.collection.updateOne(
-      { _id: account, $or: [{ reservedUntil: null }, { reservedBy: token }, reservationIsOver] },
-      [{ $set: { reservedBy: { $literal: token }, reservedUntil: { $add: ['$$NOW', forMs] } } }],
+  /** Keeps the next turn of an account, unless it is kept for one of the same or a lower rank. */
+  async reserve(account: string, token: string, rank: number, forMs: number): Promise<boolean> {
+    const { matchedCount } = await this.collection.updateOne(
+      { _id: account, $or: [...notKept, { reservedBy: token }, { reservedRank: { $gt: rank } }] },
+      [
+        {
+          $set: {
+            reservedBy: { $literal: token },
+            reservedRank: rank,
+            reservedUntil: { $add: ['$$NOW', forMs] },
+          },
+        },
+      ],
     );
+    return matchedCount === 1;
   }
 
   async unreserve(accounts: readonly string[], token: string): Promise<void> {
     await this.collection.updateMany(
       { _id: { $in: [...accounts] }, reservedBy: token },
-      { $set: { reservedBy: null, reservedUntil: null } },
+      { $set: unreserved },
     );
   }
 

@@ -18,8 +18,10 @@ export interface StoredChannel {
   heldAt: Date | null;
   /** Database clock; when it was freed last. */
   freedAt: Date | null;
-  /** The urgent transaction that is to have it next: no ordinary one gets it before `reservedUntil` (database clock). */
+  /** The transaction that is to have it next, by its token: no other gets it before `reservedUntil` (database clock). */
   reservedBy: string | null;
+  /** What that one was entitled by: a lower rank takes the reservation over. */
+  reservedRank: number | null;
   reservedUntil: Date | null;
   /** The ledger in which its last transaction landed: no node behind it knows the account's sequence. */
   lastLedger: number;
@@ -35,6 +37,7 @@ const channelSchema = new mongoose.Schema<StoredChannel>(
     heldAt: Date,
     freedAt: Date,
     reservedBy: String,
+    reservedRank: Number,
     reservedUntil: Date,
     lastLedger: Number,
     sequence: String,

@@ -45,7 +45,7 @@ export class MaintenanceRunner {
         const { settled } = opened.submission;
         const knownLedger = settled?.kind === 'success' ? settled.ledger : 0;
         if (!(await isWanted(knownLedger, signal))) return;
-        const built = await builder.build({ ...request, body }, signal);
+        const built = await builder.build({ ...request, body, sinceMs: clock.now() }, signal);
         if (built.kind === 'overtaken') {
           // Uneven pauses, or two that overtake each other would do so for ever.
           await sleep(OVERTAKEN_PAUSE_MS * Math.random(), signal);

@@ -61,7 +61,7 @@ export class MongoTransactionSubmitter implements TransactionSubmitter {
         await this.restore(request, simulated.restoreFootprint, signal);
         continue;
       }
-      const built = await this.build(request, simulated, signal);
+      const built = await this.build(request, simulated, submission.openedAt.getTime(), signal);
       if (built.kind === 'signed') return { kind: 'prepared', hash: built.hash };
     }
     throw new TransientError('SUBMISSION_CONTENDED', 'others keep coming between; nothing was signed');
@@ -202,11 +202,12 @@ export class MongoTransactionSubmitter implements TransactionSubmitter {
   private async build(
     { intent, epoch, feeClass, call }: SubmissionRequest,
     { footprint, auth }: SimulatedCall,
+    sinceMs: number,
     signal: AbortSignal,
   ): Promise<Built> {
     await this.options.ensureChannels(signal);
     const body = { kind: 'call', call, footprint, auth } as const;
-    return this.options.builder.build({ intent, epoch, feeClass, body }, signal);
+    return this.options.builder.build({ intent, epoch, feeClass, body, sinceMs }, signal);
   }
 
   /** Whoever needs the same entries back shares one restoration. */

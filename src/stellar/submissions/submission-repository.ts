@@ -39,6 +39,7 @@ export class SubmissionRepository {
             settledEpoch: null,
             attempts: 0,
             history: [],
+            openedAt: new Date(),
           },
           $currentDate: { updatedAt: true },
         },

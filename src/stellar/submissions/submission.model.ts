@@ -79,6 +79,8 @@ export interface StoredSubmission {
   attempts: number;
   /** How the last ten attempts ended, oldest first. */
   history: { hash: TransactionHash; kind: Settled['kind'] }[];
+  /** When it was first wanted, by the clock of whoever did: for fairness between those that wait, no more. */
+  openedAt: Date;
   /** Database clock. */
   updatedAt: Date;
 }
@@ -95,6 +97,7 @@ const submissionSchema = new mongoose.Schema<StoredSubmission>(
     settledEpoch: Number,
     attempts: Number,
     history: [mongoose.Schema.Types.Mixed],
+    openedAt: Date,
     updatedAt: Date,
   },
   { collection: COLLECTION, versionKey: false },
