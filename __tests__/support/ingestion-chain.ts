@@ -87,6 +87,8 @@ export class ScriptedChain implements EventSource {
   readonly queries: EventQuery[] = [];
   /** Taken one a request; null is a request that goes well. */
   readonly faults: (Fault | null)[] = [];
+  /** Unix seconds at which the newest ledger closed. */
+  latestCloseTime = 1_784_671_886;
   scanLedgers = 10_000;
   maxLimit = 10_000;
 
@@ -121,7 +123,9 @@ export class ScriptedChain implements EventSource {
     const position = query.cursor === undefined ? null : parsePosition(query.cursor);
     const begin = query.startLedger ?? position?.ledger ?? 0;
     const readFrom = position !== null && position.transaction === 0xfffff ? begin + 1 : begin;
-    if (begin < 1 || readFrom < oldest || begin > latest) return { kind: 'out_of_range', oldest, latest };
+    if (begin < 1 || readFrom < oldest || begin > latest) {
+      return { kind: 'out_of_range', oldest, latest, latestLedgerCloseTime: String(this.latestCloseTime) };
+    }
     const end = Math.min(latest, readFrom + this.scanLedgers - 1);
     const limit = Math.min(query.limit, this.maxLimit);
     const found = this.events.filter(
@@ -141,7 +145,7 @@ export class ScriptedChain implements EventSource {
         cursor,
         latestLedger: latest,
         oldestLedger: oldest,
-        latestLedgerCloseTime: '1784671886',
+        latestLedgerCloseTime: String(this.latestCloseTime),
       },
     };
   }

@@ -2,9 +2,10 @@ import { PermanentError, TimeoutError } from '../platform/errors';
 import type { Logger } from '../platform/logger';
 import type { Metrics } from '../platform/metrics';
 import { endOfLedger, nextLedger } from './chain-position';
+import { isOfAnotherChain, tipOf, type ChainTip, type OtherChain } from './chain-tip';
 import { groupContracts, ledgerOf, MAX_GROUP, type ContractGroup } from './contract-groups';
 import type { EventQueue } from './event-queue';
-import type { EventPage, EventQuery, EventSource } from './event-source';
+import type { EventPage, EventPageResult, EventQuery, EventSource } from './event-source';
 import type { Gap, StreamPosition } from './event-store';
 import { PageSize } from './page-size';
 import { sortEvents } from './raw-event.schema';
@@ -29,20 +30,31 @@ export interface EventIntakeOptions {
 /**
  * - caught_up: every contract was read up to the newest ledger
  * - lagging: the answering server is behind where we stand already; nothing is missing, it has to catch up
+ * - other_chain: the network is not the one that was read until now; nothing is read from it
  * - back_pressure: too much is waiting for handlers
  * - full: the page was not stored and the cursor has not moved
  * - too_heavy: the server can't serve even the smallest page now
  * - aborted: by the signal
  */
 export interface IntakeRound {
-  kind: 'caught_up' | 'lagging' | 'back_pressure' | 'full' | 'too_heavy' | 'aborted';
+  kind: 'caught_up' | 'lagging' | 'other_chain' | 'back_pressure' | 'full' | 'too_heavy' | 'aborted';
   stored: number;
   duplicates: number;
   /** As far as known from this round's answers. */
   latestLedger: number | null;
+  /** Of a round that ended as `other_chain`: by what that shows. */
+  otherChain: OtherChain | null;
 }
 
 type Step = { kind: 'more'; position: StreamPosition } | { kind: Exclude<IntakeRound['kind'], 'aborted'> };
+
+/** Ends that would be no different for the other contracts. */
+const ENDS_ROUND: ReadonlySet<IntakeRound['kind']> = new Set([
+  'other_chain',
+  'back_pressure',
+  'full',
+  'aborted',
+]);
 
 /** A second answer of the same kind rules out that one stray server of a pool was asked. */
 const GAP_CONFIRMATIONS = 2;
@@ -53,6 +65,7 @@ export class EventIntake {
   private stored = 0;
   private duplicates = 0;
   private latestLedger: number | null = null;
+  private otherChain: OtherChain | null = null;
 
   constructor(private readonly options: EventIntakeOptions) {
     this.pageSize = new PageSize(options.limit, MAX_GROUP);
@@ -63,15 +76,16 @@ export class EventIntake {
     this.stored = 0;
     this.duplicates = 0;
     this.latestLedger = null;
+    this.otherChain = null;
     let worst: IntakeRound['kind'] = 'caught_up';
     const positions = await this.ensurePositions(signal);
-    if (positions === null) return { kind: 'full', stored: 0, duplicates: 0, latestLedger: null };
+    if (positions === null) return this.ended('full');
     let refusal: PermanentError | null = null;
     for (const group of groupContracts(positions, this.pageSize.contracts)) {
       try {
         const end = await this.readGroup(group, signal);
         if (end !== 'caught_up') worst = end;
-        if (end === 'back_pressure' || end === 'full' || end === 'aborted') break;
+        if (ENDS_ROUND.has(end)) break;
       } catch (error) {
         // Too much for the time that an answer may take, perhaps: what is asked for next is lighter.
         if (error instanceof TimeoutError) this.pageSize.reduce();
@@ -81,8 +95,12 @@ export class EventIntake {
       }
     }
     if (refusal !== null) throw refusal;
-    const { stored, duplicates, latestLedger } = this;
-    return { kind: worst, stored, duplicates, latestLedger };
+    return this.ended(worst);
+  }
+
+  private ended(kind: IntakeRound['kind']): IntakeRound {
+    const { stored, duplicates, latestLedger, otherChain } = this;
+    return { kind, stored, duplicates, latestLedger, otherChain };
   }
 
   /** A start is stored before anything is read from it, so that a crash before the first page can't move it. */
@@ -110,11 +128,17 @@ export class EventIntake {
       if (queue.store.countOpen(maxPending) >= maxPending) return 'back_pressure';
       const query: EventQuery = { contractIds: group.contractIds, limit: this.pageSize.events, ...position };
       const answer = await this.options.source.fetchEvents(query, signal);
+      const tip = tipIn(answer);
+      const seen = queue.store.tip();
+      if (tip !== null && seen !== null && isOfAnotherChain(tip, seen)) {
+        this.otherChain = { seen, found: tip };
+        return 'other_chain';
+      }
       let step: Step;
       switch (answer.kind) {
         case 'page':
           this.pageSize.served();
-          step = this.takePage(group, position, answer.page);
+          step = this.takePage(group, position, answer.page, tip);
           break;
         case 'too_heavy':
           if (!this.pageSize.reduce()) return 'too_heavy';
@@ -132,7 +156,12 @@ export class EventIntake {
     return 'aborted';
   }
 
-  private takePage(group: ContractGroup, position: StreamPosition, page: EventPage): Step {
+  private takePage(
+    group: ContractGroup,
+    position: StreamPosition,
+    page: EventPage,
+    tip: ChainTip | null,
+  ): Step {
     const ledger = ledgerOf(position);
     this.latestLedger = Math.max(this.latestLedger ?? 0, page.latestLedger);
     // Beyond the answering server's newest ledger by more than the ledger being closed: another server was ahead of it.
@@ -155,6 +184,7 @@ export class EventIntake {
       contractIds: this.stillRead(group),
       position: isBehind(next, position) ? null : next,
       gaps,
+      tip,
     });
     if (result.kind === 'full') {
       // Where room is scarce, less at a time may still fit.
@@ -240,6 +270,17 @@ export class EventIntake {
         'these ledgers were not read and can no longer be: events in them are lost to us',
       );
     }
+  }
+}
+
+function tipIn(answer: EventPageResult): ChainTip | null {
+  switch (answer.kind) {
+    case 'page':
+      return tipOf(answer.page.latestLedger, answer.page.latestLedgerCloseTime);
+    case 'out_of_range':
+      return tipOf(answer.latest, answer.latestLedgerCloseTime);
+    case 'too_heavy':
+      return null;
   }
 }
 

@@ -16,7 +16,7 @@ import { EventQueue } from './event-queue';
 import { EventRouter } from './event-router';
 import type { ContractValueDecoder, EventSource } from './event-source';
 import { HandlerRegistry } from './handler-registry';
-import { problemsOf, type IngestionHealth } from './ingestion-health';
+import { describeOtherChain, problemsOf, type IngestionHealth } from './ingestion-health';
 import type { IngestionStateRepository } from './ingestion-state.repository';
 import { defaultTuning, type IngestionTuning } from './ingestion-tuning';
 import { Leadership } from './leadership';
@@ -55,7 +55,7 @@ export class EventPropagator implements ContractFollowing {
   private readonly clock: Clock;
   private readonly stopping = new AbortController();
   private loop: Promise<void> | null = null;
-  private lastRound: IngestionHealth['lastRound'] = null;
+  private lastRound: { round: IntakeRound; at: number } | null = null;
   private behindSince: number | null = null;
   private latestLedger: number | null = null;
   private failures = 0;
@@ -172,17 +172,19 @@ export class EventPropagator implements ContractFollowing {
 
   health(): IngestionHealth {
     const { store, deliveries } = this.queue;
+    const { lastRound, behindSince } = this;
     const facts = {
       role: this.role(),
-      lastRound: this.lastRound,
-      behindSince: this.behindSince,
+      lastRound: lastRound === null ? null : { kind: lastRound.round.kind, at: isoTime(lastRound.at) },
+      behindSince: behindSince === null ? null : isoTime(behindSince),
+      otherChain: describeOtherChain(lastRound?.round.otherChain ?? null),
       lagLedgers: this.lagLedgers(),
       failures: this.failures,
       lastFailure: this.lastFailure,
-      storageFull: this.lastRound?.kind === 'full',
+      storageFull: lastRound?.round.kind === 'full',
       queue: this.queue.getStats(),
       handlers: deliveries.backlog(),
-      gaps: store.gaps(),
+      gaps: store.gaps().map(({ foundAt, ...gap }) => ({ ...gap, foundAt: isoTime(foundAt) })),
       setAside: this.queue.setAside,
     };
     const problems = problemsOf(facts, this.tuning, this.clock.now());
@@ -206,6 +208,7 @@ export class EventPropagator implements ContractFollowing {
 
   private async mayRead(): Promise<boolean> {
     if (this.leadership !== null && !(await this.leadership.hold())) {
+      this.lastRound = null;
       this.behindSince = null;
       return false;
     }
@@ -214,6 +217,7 @@ export class EventPropagator implements ContractFollowing {
       this.queue.store.moveTo(
         new Map(contractIds.map((contractId) => [contractId, { cursor: cursorOverride }])),
       );
+      this.queue.store.forgetTip();
       this.overridden = true;
     }
     return true;
@@ -236,10 +240,19 @@ export class EventPropagator implements ContractFollowing {
   }
 
   private note(round: IntakeRound): void {
-    if (round.kind !== this.lastRound?.kind) this.logger.info({ ...round }, 'event intake');
-    this.lastRound = { kind: round.kind, at: this.clock.now() };
+    if (round.kind !== this.lastRound?.round.kind) this.tell(round);
+    this.lastRound = { round, at: this.clock.now() };
     this.behindSince = round.kind === 'caught_up' ? null : (this.behindSince ?? this.clock.now());
     this.latestLedger = round.latestLedger ?? this.latestLedger;
+  }
+
+  private tell({ otherChain, ...round }: IntakeRound): void {
+    this.logger.info(round, 'event intake');
+    if (otherChain === null) return;
+    this.logger.error(
+      { ...otherChain },
+      'the network began anew: nothing is read from it until the queue starts over (see health)',
+    );
   }
 
   private onFailure(error: unknown, intervalMs: number): number {
@@ -269,8 +282,10 @@ export class EventPropagator implements ContractFollowing {
     return this.leadership === null || this.leadership.leads ? 'leading' : 'following';
   }
 
+  /** Servers that are behind us don't know how far the network is. */
   private lagLedgers(): number | null {
-    if (this.latestLedger === null) return null;
+    const kind = this.lastRound?.round.kind;
+    if (this.latestLedger === null || kind === 'lagging' || kind === 'other_chain') return null;
     const positions = this.queue.store.positions();
     const contractIds = [...this.options.contractIds, ...this.queue.followed.list()];
     const reached = contractIds.flatMap((contractId) => {
@@ -310,3 +325,5 @@ export class EventPropagator implements ContractFollowing {
     this.logger.warn({ ...describeFailure(error) }, message);
   }
 }
+
+const isoTime = (ms: number): string => new Date(ms).toISOString();

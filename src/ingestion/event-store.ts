@@ -1,6 +1,7 @@
 import type Database from 'better-sqlite3';
 import type { Clock } from '../platform/clock';
 import { endOfLedger, isAhead } from './chain-position';
+import type { ChainTip } from './chain-tip';
 import { readEventData, serializeEvent } from './event-data';
 import type { RawEvent } from './event-source';
 import { isFull, type QueueFile } from './queue-file';
@@ -46,6 +47,8 @@ export interface IntakePage {
   contractIds: readonly string[];
   position: StreamPosition | null;
   gaps?: readonly Gap[];
+  /** The newest ledger of the network by the server that gave the page. */
+  tip?: ChainTip | null;
 }
 
 /** full: nothing of the page is stored, the cursors stand where they were, and the same page may be offered again. */
@@ -101,6 +104,23 @@ export class EventStore {
       else if (startLedger !== null) positions.set(contractId, { startLedger });
     }
     return positions;
+  }
+
+  /** The newest ledger that was ever seen of the network whose events these are. Null before any. */
+  tip(): ChainTip | null {
+    const ledger = this.statements.counter.pluck().get(TIP_LEDGER) as number | undefined;
+    const closedAt = this.statements.counter.pluck().get(TIP_CLOSED_AT) as number | undefined;
+    return ledger === undefined || closedAt === undefined ? null : { ledger, closedAt };
+  }
+
+  /** What another ingester has seen of the network counts as seen. */
+  raiseTip(tip: ChainTip): void {
+    this.db.transaction(() => this.writeTip(tip)).immediate();
+  }
+
+  /** For a start on another network: what was seen of the old one says nothing of it. */
+  forgetTip(): void {
+    this.statements.forgetCounters.run(TIP_LEDGER, TIP_CLOSED_AT);
   }
 
   /** Open events, counted no further than `limit`: the cost doesn't grow with the backlog. */
@@ -195,9 +215,16 @@ export class EventStore {
       const { cursor = null, startLedger = null } = page.position;
       for (const contractId of page.contractIds) setPosition.run({ contractId, cursor, startLedger });
     }
+    if (page.tip) this.writeTip(page.tip);
     const offered = page.events.length + (page.malformed?.length ?? 0);
     const inserted = seq - firstSeq;
     return { kind: 'stored', inserted, duplicates: offered - inserted, contradictions };
+  }
+
+  private writeTip({ ledger, closedAt }: ChainTip): void {
+    if (ledger <= (this.tip()?.ledger ?? 0)) return;
+    this.statements.putCounter.run(TIP_LEDGER, ledger);
+    this.statements.putCounter.run(TIP_CLOSED_AT, closedAt);
   }
 
   /** Compares what the network says, not how a server's version puts it. */
@@ -215,6 +242,10 @@ export class EventStore {
     return key;
   }
 }
+
+const TIP_LEDGER = 'tipLedger';
+/** Epoch milliseconds. */
+const TIP_CLOSED_AT = 'tipClosedAt';
 
 /** Bytes of an event's JSON, roughly: what varies, and what every one has. */
 const sizeOf = ({ topic, value }: RawEvent): number =>
@@ -247,6 +278,10 @@ function prepareStatements(db: Database.Database) {
     contractKey: db.prepare('SELECT key FROM contracts WHERE contractId = ?'),
     counter: db.prepare('SELECT value FROM counters WHERE name = ?'),
     setCounter: db.prepare('UPDATE counters SET value = ? WHERE name = ?'),
+    putCounter: db.prepare(
+      'INSERT INTO counters VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value',
+    ),
+    forgetCounters: db.prepare('DELETE FROM counters WHERE name IN (?, ?)'),
     countOpen: db.prepare('SELECT count(*) FROM (SELECT 1 FROM events WHERE phase = 0 LIMIT ?)'),
     oldestOpenLedger: db.prepare(
       `SELECT ledger FROM events INDEXED BY events_open

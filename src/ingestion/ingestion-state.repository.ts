@@ -1,5 +1,6 @@
 import type { Collection, Connection } from 'mongoose';
 import type { WorkerId } from '../platform/ids';
+import type { ChainTip } from './chain-tip';
 import type { RecordedGap } from './event-store';
 
 interface IngestionState {
@@ -11,6 +12,8 @@ interface IngestionState {
   /** Contracts that were found at run time. Absent from documents of the first release. */
   followed?: string[];
   gaps: SharedGap[];
+  /** The newest ledger that a leader saw, by which a network that began anew is known. Absent from older documents. */
+  tip?: { ledger: number; closedAt: Date } | null;
 }
 
 export type SharedGap = Omit<RecordedGap, 'id' | 'foundAt'> & { foundAt: Date };
@@ -20,6 +23,7 @@ export interface LeadingState {
   epoch: number;
   checkpoints: ReadonlyMap<string, string>;
   followed: readonly string[];
+  tip: ChainTip | null;
 }
 export type LeaderState = LeadingState | { kind: 'following'; leader: string | null };
 
@@ -32,6 +36,7 @@ export interface IngestionProgress {
   dropped: readonly string[];
   /** Those that were not shared yet. */
   gaps: readonly SharedGap[];
+  tip: ChainTip | null;
 }
 
 const COLLECTION = 'ingestionState';
@@ -77,6 +82,7 @@ export class IngestionStateRepository {
       epoch: state.lease.epoch,
       checkpoints: new Map(Object.entries(state.checkpoints)),
       followed: state.followed ?? [],
+      tip: state.tip ? { ledger: state.tip.ledger, closedAt: state.tip.closedAt.getTime() } : null,
     };
   }
 
@@ -92,14 +98,17 @@ export class IngestionStateRepository {
   async checkpoint(
     holder: WorkerId,
     epoch: number,
-    { marks, followed, dropped, gaps }: IngestionProgress,
+    { marks, followed, dropped, gaps, tip }: IngestionProgress,
   ): Promise<boolean> {
     const checkpoints = [...marks].map(([contractId, cursor]) => [`checkpoints.${contractId}`, cursor]);
     const unset = dropped.map((contractId) => [`checkpoints.${contractId}`, '']);
     const result = await this.states.updateOne(
       { _id: this.stream, 'lease.holder': holder, 'lease.epoch': epoch },
       {
-        $set: { followed: [...followed] },
+        $set: {
+          followed: [...followed],
+          tip: tip === null ? null : { ledger: tip.ledger, closedAt: new Date(tip.closedAt) },
+        },
         ...(checkpoints.length > 0
           ? { $max: Object.fromEntries(checkpoints) as Record<string, string> }
           : {}),

@@ -76,7 +76,7 @@ export class Leadership {
     const marks = queue.store.lowWaterMarks();
     const followed = queue.followed.list();
     const dropped = this.sharedContracts.filter((contractId) => !marks.has(contractId));
-    const progress = { marks, followed, dropped, gaps: news };
+    const progress = { marks, followed, dropped, gaps: news, tip: queue.store.tip() };
     if (!(await state.checkpoint(holder, this.epoch, progress))) {
       this.lose();
       return;
@@ -94,7 +94,7 @@ export class Leadership {
   }
 
   /** What was followed meanwhile comes with its mark; what we follow beyond that was found behind the shared marks. */
-  private adopt({ checkpoints, followed }: LeadingState): void {
+  private adopt({ checkpoints, followed, tip }: LeadingState): void {
     const { queue } = this.options;
     const own = queue.store.positions();
     const moves = new Map<string, StreamPosition>();
@@ -103,6 +103,7 @@ export class Leadership {
       if (position === undefined || isAhead(cursor, position)) moves.set(contractId, { cursor });
     }
     queue.store.moveTo(moves);
+    if (tip !== null) queue.store.raiseTip(tip);
     for (const contractId of followed) {
       const ledger = nextLedger(checkpoints.get(contractId) ?? '');
       queue.followed.follow(contractId, ledger ?? 1);
@@ -128,6 +129,7 @@ export class Leadership {
     if (this.epoch === null) return;
     this.epoch = null;
     this.lost.abort();
-    this.options.logger.warn({}, 'no longer leading event ingestion');
+    if (this.released) this.options.logger.info({}, 'the lead of event ingestion was given up');
+    else this.options.logger.warn({}, 'no longer leading event ingestion');
   }
 }

@@ -171,7 +171,7 @@ export const metricTable = {
   ingestion_healthy: { kind: 'gauge', help: '1 while event ingestion reports no problem.', labels: [] },
   ingestion_lag_ledgers: {
     kind: 'gauge',
-    help: 'Ledgers between the rearmost contract and the newest ledger known. Left out before the first answer.',
+    help: 'Ledgers between the rearmost contract and the newest ledger known. Left out while that is unknown.',
     labels: [],
   },
   ingestion_pending_events: {

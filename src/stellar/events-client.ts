@@ -41,13 +41,15 @@ export type EventQuery = {
 export type EventPageResult =
   | { kind: 'page'; page: EventPage }
   /** The answering node keeps `oldest` to `latest`, and what was asked for lies outside: lost, or not there yet. */
-  | { kind: 'out_of_range'; oldest: number; latest: number }
+  | { kind: 'out_of_range'; oldest: number; latest: number; latestLedgerCloseTime?: string }
   /** The node gave up on the amount of work: ask for less. */
   | { kind: 'too_heavy' };
 
 interface LedgerRange {
   oldest: number;
   latest: number;
+  /** Unix seconds, of nodes that tell it. */
+  latestLedgerCloseTime?: string;
 }
 type OutOfRange = Extract<EventPageResult, { kind: 'out_of_range' }>;
 type Located = OutOfRange & { endpoint: Endpoint };
@@ -137,8 +139,8 @@ function bestOf(ranges: readonly LedgerRange[], query: EventQuery): LedgerRange 
       Number(b.latest >= wanted) - Number(a.latest >= wanted) ||
       (a.latest >= wanted ? a.oldest - b.oldest : b.latest - a.latest),
   );
-  const { oldest, latest } = best as LedgerRange;
-  return { oldest, latest };
+  const { oldest, latest, latestLedgerCloseTime } = best as LedgerRange;
+  return { oldest, latest, ...(latestLedgerCloseTime === undefined ? {} : { latestLedgerCloseTime }) };
 }
 
 function filtersFor(contractIds: readonly string[]) {
@@ -157,10 +159,11 @@ function filtersFor(contractIds: readonly string[]) {
 
 function readPage(query: EventQuery, reply: EventsReply): EventPageResult {
   const { oldestLedger: oldest, latestLedger: latest } = reply;
+  const latestLedgerCloseTime = String(reply.latestLedgerCloseTime);
   const position = query.cursor === undefined ? undefined : positionOf(query.cursor);
   // A cursor of another node's is taken without a word and answered with empty pages for ever (stellar-rpc#313).
   if (position !== undefined && (position.next < oldest || position.ledger > latest)) {
-    return { kind: 'out_of_range', oldest, latest };
+    return { kind: 'out_of_range', oldest, latest, latestLedgerCloseTime };
   }
   return {
     kind: 'page',
@@ -169,7 +172,7 @@ function readPage(query: EventQuery, reply: EventsReply): EventPageResult {
       cursor: reply.cursor,
       latestLedger: latest,
       oldestLedger: oldest,
-      latestLedgerCloseTime: String(reply.latestLedgerCloseTime),
+      latestLedgerCloseTime,
     },
   };
 }

@@ -64,6 +64,7 @@ describe('the shared state', () => {
     followed: [],
     dropped: [],
     gaps: [],
+    tip: null,
   });
 
   it('refuses the checkpoint of an old epoch, and never moves one back', async () => {

@@ -77,10 +77,10 @@ describe('reading events', () => {
     const oldest = latest - 4;
     const at = (startLedger: number) =>
       events.fetchEvents({ contractIds: ours(), startLedger, limit: 1 }, signal);
-    expect(await at(oldest - 1)).toEqual({ kind: 'out_of_range', oldest, latest });
+    expect(await at(oldest - 1)).toMatchObject({ kind: 'out_of_range', oldest, latest });
     expect(await at(oldest)).toMatchObject({ kind: 'page' });
     expect(await at(latest)).toMatchObject({ kind: 'page' });
-    expect(await at(latest + 1)).toEqual({ kind: 'out_of_range', oldest, latest });
+    expect(await at(latest + 1)).toMatchObject({ kind: 'out_of_range', oldest, latest });
   });
 
   // C.7 row 1, stellar-rpc#313: another node's cursor is answered with empty pages for ever.

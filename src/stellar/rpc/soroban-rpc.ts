@@ -72,7 +72,13 @@ const feeStatsSchema = z.object({
   sorobanInclusionFee: percentiles,
 });
 
-const healthSchema = z.object({ status: z.string(), latestLedger: z.number(), oldestLedger: z.number() });
+const healthSchema = z.object({
+  status: z.string(),
+  latestLedger: z.number(),
+  /** Not of every version of a node. */
+  latestLedgerCloseTime: seconds.optional(),
+  oldestLedger: z.number(),
+});
 
 const eventSchema = z.object({
   id: z.string(),
@@ -145,9 +151,17 @@ export class SorobanRpc {
     return value.sorobanInclusionFee;
   }
 
-  async range(only: Endpoint, signal: AbortSignal): Promise<{ oldest: number; latest: number }> {
+  async range(
+    only: Endpoint,
+    signal: AbortSignal,
+  ): Promise<{ oldest: number; latest: number; latestLedgerCloseTime?: string }> {
     const { value } = await this.pool.call('getHealth', undefined, { only, signal, schema: healthSchema });
-    return { oldest: value.oldestLedger, latest: value.latestLedger };
+    const { oldestLedger: oldest, latestLedger: latest, latestLedgerCloseTime: closeTime } = value;
+    return {
+      oldest,
+      latest,
+      ...(closeTime === undefined ? {} : { latestLedgerCloseTime: String(closeTime) }),
+    };
   }
 
   events(params: Record<string, unknown>, ask: Ask): Promise<Answer<EventsReply>> {
