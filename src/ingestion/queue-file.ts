@@ -1,5 +1,5 @@
 import Database from 'better-sqlite3';
-import { chmodSync, closeSync, existsSync, openSync, renameSync, rmSync } from 'node:fs';
+import { chmodSync, closeSync, existsSync, openSync, readSync, renameSync, rmSync } from 'node:fs';
 import { PermanentError } from '../platform/errors';
 import type { Logger } from '../platform/logger';
 import { migrateQueueFile, recognizeQueueFile } from './queue-schema';
@@ -23,6 +23,8 @@ export interface QueueFile {
 }
 
 const OWNER_ONLY = 0o600;
+/** What every SQLite file begins with. */
+const SQLITE_HEADER = Buffer.from('SQLite format 3\0');
 const SIDE_FILES = ['', '-wal', '-shm'] as const;
 const DEFAULT_BUSY_TIMEOUT_MS = 10_000;
 const CACHE_KIB = 4_096;
@@ -47,20 +49,27 @@ export function isCorrupt(error: unknown): boolean {
 }
 
 /**
- * Opens the queue file, or makes it, readable by its owner only. A file that SQLite can't read is set aside under a
- * name that is logged, and an empty one takes its place: intake resumes from the shared checkpoint.
- * @throws PermanentError for a file of a later release, for a database of something else, and for a missing one that
- * must exist; SQLite's own error when the path can't be opened.
+ * Opens the queue file, or makes it, readable by its owner only. A database that SQLite can't read is set aside
+ * under a name that is logged, and an empty one takes its place: intake resumes from the shared checkpoint. A file that is
+ * no database was never ours, and is left alone.
+ * @throws PermanentError EVENT_QUEUE_… for a path that can't be opened, a file of something else or of a later release, and
+ * for a missing or corrupt one that must exist.
  */
 export function openQueueFile(options: QueueFileOptions): QueueFile {
   const { path, logger, mustExist = false } = options;
   if (mustExist && !existsSync(path)) {
     throw new PermanentError('EVENT_QUEUE_MISSING', `there is no event queue file at ${path}`);
   }
+  refuseForeignFile(path, mustExist ? 'r' : 'a+');
   try {
     return { db: open(options), path, setAside: null };
   } catch (error) {
-    if (mustExist || !isCorrupt(error)) throw error;
+    if (!isCorrupt(error)) throw error;
+    if (mustExist) {
+      throw new PermanentError('EVENT_QUEUE_CORRUPT', `the event queue file ${path} is corrupt`, {
+        cause: error,
+      });
+    }
     const setAside = setFileAside(path);
     logger.error(
       { path, setAside, code: sqliteCode(error) },
@@ -70,13 +79,48 @@ export function openQueueFile(options: QueueFileOptions): QueueFile {
   }
 }
 
+/** Makes an empty file where there is none: SQLite gives its side files the mode of the main one. */
+function refuseForeignFile(path: string, flags: 'r' | 'a+'): void {
+  const begin = Buffer.alloc(SQLITE_HEADER.length);
+  let length: number;
+  try {
+    const file = openSync(path, flags, OWNER_ONLY);
+    try {
+      length = readSync(file, begin, 0, begin.length, 0);
+    } finally {
+      closeSync(file);
+    }
+  } catch (error) {
+    const code = String((error as NodeJS.ErrnoException).code);
+    const why = PATH_PROBLEMS[code] ?? `it can't be opened (${code})`;
+    throw new PermanentError(
+      'EVENT_QUEUE_PATH',
+      `no event queue can be kept at ${path} (EVENT_QUEUE_PATH): ${why}`,
+      {
+        cause: error,
+      },
+    );
+  }
+  if (length === 0 || begin.equals(SQLITE_HEADER)) return;
+  throw new PermanentError(
+    'EVENT_QUEUE_FOREIGN',
+    `${path} is no event queue: it was left as it is. Set EVENT_QUEUE_PATH to another path, or move that file away`,
+  );
+}
+
+const PATH_PROBLEMS: Partial<Record<string, string>> = {
+  ENOENT: 'there is no such directory',
+  ENOTDIR: 'it leads through a file',
+  EISDIR: 'it is a directory',
+  EACCES: 'permission denied',
+  EROFS: 'the disk is read-only',
+};
+
 export function deleteQueueFile(path: string): void {
   for (const suffix of SIDE_FILES) rmSync(path + suffix, { force: true });
 }
 
 function open({ path, maxFileBytes, busyTimeoutMs, mustExist = false }: QueueFileOptions): Database.Database {
-  // SQLite gives its side files the mode of the main one, so that one has to exist with it beforehand.
-  closeSync(openSync(path, 'a', OWNER_ONLY));
   const db = new Database(path, { timeout: busyTimeoutMs ?? DEFAULT_BUSY_TIMEOUT_MS });
   try {
     // Before anything is written: a path that names another program's database by mistake must not cost it anything.

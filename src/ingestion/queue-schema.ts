@@ -112,7 +112,10 @@ export function recognizeQueueFile(db: Database.Database, path: string): void {
   const isMarked = db.pragma('application_id', { simple: true }) === APPLICATION_ID;
   // Files of version 1 bear no mark.
   if (!isMarked && !(version === 1 && tables.includes('deliveries'))) {
-    throw new PermanentError('EVENT_QUEUE_FOREIGN', `${path} is a database, but no event queue`);
+    throw new PermanentError(
+      'EVENT_QUEUE_FOREIGN',
+      `${path} (EVENT_QUEUE_PATH) is a database, but no event queue: name another path`,
+    );
   }
   if (version > SCHEMA_VERSION) {
     throw new PermanentError('EVENT_QUEUE_VERSION', `${path} was written by a later release`, {

@@ -260,24 +260,27 @@ describe('the file', () => {
     for (const suffix of ['', '-wal', '-shm']) expect(existsSync(queue.path + suffix)).toBe(false);
   });
 
-  it.each(['is no database', 'has a damaged page'])('is set aside by a logged name when it %s', (damage) => {
-    const file = directory.file(`damaged-${damage.length}.db`);
-    const before = makeQueue({}, file);
-    before.enqueueBatch({ events: makeEvents(500), contractIds: [], position: null });
-    before.close();
-    const bytes = readFileSync(file);
-    if (damage === 'is no database') writeFileSync(file, 'garbage '.repeat(1_000));
-    else writeFileSync(file, bytes.fill(0xab, 8192, bytes.length - 4096));
+  it.each(['has only its header left', 'has a damaged page'])(
+    'is set aside by a logged name when it %s',
+    (damage) => {
+      const file = directory.file(`damaged-${damage.length}.db`);
+      const before = makeQueue({}, file);
+      before.enqueueBatch({ events: makeEvents(500), contractIds: [], position: null });
+      before.close();
+      const bytes = readFileSync(file);
+      if (damage === 'has only its header left') writeFileSync(file, bytes.fill(0xab, 16));
+      else writeFileSync(file, bytes.fill(0xab, 8192, bytes.length - 4096));
 
-    const log = captureLogger();
-    const after = makeQueue({ logger: log.logger }, file);
-    expect(after.setAside).toMatch(/\.corrupt-/);
-    expect(existsSync(after.setAside!)).toBe(true);
-    expect(log.text()).toContain(path.basename(after.setAside!));
-    expect(after.getStats().total).toBe(0);
-    expect(after.enqueue(first)).toBe(true);
-    expect(readdirSync(path.dirname(file))).toContain(path.basename(after.setAside!));
-  });
+      const log = captureLogger();
+      const after = makeQueue({ logger: log.logger }, file);
+      expect(after.setAside).toMatch(/\.corrupt-/);
+      expect(existsSync(after.setAside!)).toBe(true);
+      expect(log.text()).toContain(path.basename(after.setAside!));
+      expect(after.getStats().total).toBe(0);
+      expect(after.enqueue(first)).toBe(true);
+      expect(readdirSync(path.dirname(file))).toContain(path.basename(after.setAside!));
+    },
+  );
 
   it('says false when there is no room, stores nothing of the page, and takes it once there is', () => {
     const log = captureLogger();

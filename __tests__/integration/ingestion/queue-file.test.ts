@@ -1,5 +1,14 @@
 import Database from 'better-sqlite3';
-import fs, { chmodSync, copyFileSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs';
+import fs, {
+  chmodSync,
+  copyFileSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
+import path from 'node:path';
 import { EventQueue } from '../../../src/ingestion/event-queue';
 import { PermanentError } from '../../../src/platform/errors';
 import { CONTRACT_A, makeEvents } from '../../support/ingestion-chain';
@@ -87,9 +96,38 @@ it('one that others could read is closed to them', () => {
   for (const suffix of ['', '-wal', '-shm']) expect(statSync(file + suffix).mode & 0o777).toBe(0o600);
 });
 
-it('a path that can’t be used names itself', () => {
-  expect(() => open(directory.file('no/such/directory.db'))).toThrow(/no\/such\/directory\.db/);
+it.each([
+  ['a path without its directory', 'no/such/directory.db', 'there is no such directory'],
+  ['a directory', '.', 'it is a directory'],
+])('%s is refused by name', (_what, name, why) => {
+  const file = directory.file(name);
+  expect(() => open(file)).toThrow(
+    expect.objectContaining({
+      code: 'EVENT_QUEUE_PATH',
+      message: `no event queue can be kept at ${file} (EVENT_QUEUE_PATH): ${why}`,
+    }) as Error,
+  );
 });
+
+it.each(['{"name": "someone else’s"}', 'SQLite'])(
+  'a file that is no database (%s) is left alone',
+  (content) => {
+    const file = directory.file(`foreign-${content.length}.json`);
+    writeFileSync(file, content, { mode: 0o644 });
+    const before = readdirSync(path.dirname(file));
+    for (const mustExist of [false, true]) {
+      expect(() => open(file, 3, { mustExist })).toThrow(
+        expect.objectContaining({
+          code: 'EVENT_QUEUE_FOREIGN',
+          message: expect.stringContaining(file) as string,
+        }) as Error,
+      );
+    }
+    expect(readFileSync(file, 'utf8')).toBe(content);
+    expect(statSync(file).mode & 0o777).toBe(0o644);
+    expect(readdirSync(path.dirname(file))).toEqual(before);
+  },
+);
 
 describe('a small disk', () => {
   const DISK_BYTES = 3 * 1024 * 1024;
