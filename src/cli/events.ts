@@ -43,7 +43,8 @@ Nothing is changed without --execute. A service may run on the same file meanwhi
 export function eventsCommand(): Command {
   const program = new Command('events')
     .description('Looks after the event queue. Previews unless --execute is given.')
-    .addHelpText('after', exitCodeHelp);
+    .addHelpText('after', exitCodeHelp)
+    .showHelpAfterError('(--help tells what there is)');
 
   program
     .command('stats')

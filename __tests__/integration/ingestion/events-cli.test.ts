@@ -46,7 +46,12 @@ const json = async (...args: string[]) => {
 beforeEach(() => {
   new EventQueue(file).deleteQueue();
   const queue = new EventQueue(file, 1);
-  queue.enqueueBatch({ events: makeEvents(3), contractIds: [CONTRACT_A], position: { startLedger: 7 } });
+  queue.enqueueBatch({
+    events: makeEvents(3),
+    contractIds: [CONTRACT_A],
+    position: { startLedger: 7 },
+    tip: { ledger: 106, closedAt: Date.UTC(2026, 0, 1) },
+  });
   queue.markFailed(queue.dequeue()!.id, new Error('no such thing'));
   queue.markProcessed(queue.dequeue()!.id);
   queue.store.recordGap({ contractId: CONTRACT_A, fromLedger: 1, toLedger: 6, reason: 'retention' });
@@ -66,8 +71,32 @@ it('stats tells counts, handlers and positions', async () => {
       positions: { [CONTRACT_A]: { startLedger: 7 } },
     },
   });
-  expect((await run('stats', '--file', file)).out).toContain('direct');
+  const { out } = await run('stats', '--file', file);
+  expect(out).toContain('direct');
+  expect(out).toMatch(/oldestEventAgeMs: \d+/);
+  expect(out).toContain('newestLedgerClosedAt: 2026-01-01T00:00:00.000Z');
+  expect(out).toMatch(new RegExp(`${CONTRACT_A} .* 7 +100$`, 'm'));
 });
+
+it.each(['replay', 'discard'])(
+  '%s for a handler that nothing waits for names those that there are',
+  async (name) => {
+    const mistyped = [name, '--handler', 'dircet', ...by];
+    expect(await json(...mistyped)).toEqual({ exitCode: 4, data: { matching: 0, handlers: ['direct'] } });
+    expect((await run(...mistyped, '--file', file)).out).toBe(
+      'there is nothing for the handler dircet, only for direct\n',
+    );
+  },
+);
+
+it.each([['replya'], ['failed', '--limit', 'x'], ['replay', '--all'], ['stats', '--nonsense']])(
+  'what is not understood (%s) points to --help',
+  async (...args) => {
+    const { exitCode, err } = await run(...args);
+    expect(exitCode).toBe(1);
+    expect(err).toMatch(/^error: .*[^]*--help/);
+  },
+);
 
 it('failed tells what, whose, and why', async () => {
   const [first] = makeEvents(1);
@@ -119,7 +148,7 @@ describe('discard', () => {
       data: { pending: 0, failed: 0, processed: 3, handlers: [] },
     });
     const again = await json('discard', '--handler', 'direct', ...by, '--execute');
-    expect(again).toEqual({ exitCode: 4, data: { matching: 0 } });
+    expect(again).toEqual({ exitCode: 4, data: { matching: 0, handlers: [] } });
     const db = new Database(file, { readonly: true });
     expect(db.prepare('SELECT action, operator, reason FROM audit').all()).toEqual([
       { action: 'discard', operator: 'ada', reason: 'fixed' },
@@ -192,6 +221,12 @@ it('cleanup removes processed events only, and only with --execute', async () =>
     removed: 1,
   });
   expect((await json('stats')).data).toMatchObject({ total: 2, failed: 1, processed: 0 });
+});
+
+it('a file of something else is an error that names it', async () => {
+  const { exitCode, err } = await run('stats', '--file', 'package.json');
+  expect(exitCode).toBe(1);
+  expect(err).toContain('package.json');
 });
 
 it('a missing file is an error, and is not made', async () => {

@@ -1,5 +1,6 @@
 import type { DeadLetterFilter } from '../../ingestion/dead-letters';
 import type { DiscardFilter } from '../../ingestion/delivery-discard';
+import { ledgerOf } from '../../ingestion/contract-groups';
 import type { EventQueue } from '../../ingestion/event-queue';
 import { type Answer, exitCodes, facts, table } from '../answer';
 
@@ -13,14 +14,24 @@ const isoTime = (ms: number): string => new Date(ms).toISOString();
 
 export function stats(queue: EventQueue): Answer {
   const counts = queue.getStats();
+  const { oldestEventAge, ...numbers } = counts;
   const handlers = queue.deliveries.backlog();
   const positions = Object.fromEntries(queue.store.positions());
   const gaps = queue.store.gaps().length;
+  const tip = queue.store.tip();
+  const newestLedger =
+    tip === null ? null : { ledger: tip.ledger, closedAt: new Date(tip.closedAt).toISOString() };
   return {
     exitCode: exitCodes.done,
-    data: { ...counts, handlers, positions, gaps },
+    data: { ...counts, handlers, positions, gaps, newestLedger },
     lines: [
-      ...facts({ ...counts, gaps }),
+      ...facts({
+        ...numbers,
+        oldestEventAgeMs: oldestEventAge,
+        gaps,
+        newestLedger: tip?.ledger ?? null,
+        newestLedgerClosedAt: newestLedger?.closedAt ?? null,
+      }),
       '',
       'Handlers with open deliveries:',
       ...table(
@@ -28,14 +39,14 @@ export function stats(queue: EventQueue): Answer {
         ['handler', 'ready', 'waiting', 'leased', 'dead'],
       ),
       '',
-      'Contracts:',
+      'Contracts, and how many ledgers each is behind the newest one seen (ever more: nothing follows it any longer):',
       ...table(
-        Object.entries(positions).map(([contract, { cursor, startLedger }]) => ({
-          contract,
-          cursor,
-          startLedger,
-        })),
-        ['contract', 'cursor', 'startLedger'],
+        Object.entries(positions).map(([contract, position]) => {
+          const ledger = ledgerOf(position);
+          const behind = tip === null || ledger === null ? null : Math.max(0, tip.ledger + 1 - ledger);
+          return { contract, ...position, behind };
+        }),
+        ['contract', 'cursor', 'startLedger', 'behind'],
       ),
     ],
   };
@@ -62,9 +73,7 @@ export function failed(
 
 export function replay(queue: EventQueue, filter: DeadLetterFilter, { execute, ...by }: Intent): Answer {
   const matching = queue.deadLetters.count(filter);
-  if (matching === 0) {
-    return { exitCode: exitCodes.notFound, data: { matching }, lines: ['nothing failed matches'] };
-  }
+  if (matching === 0) return nothingMatches(queue, filter.handler ?? null, 'nothing failed matches');
   if (!execute) {
     return {
       exitCode: exitCodes.done,
@@ -89,9 +98,7 @@ export function discard(queue: EventQueue, filter: DiscardFilter, { execute, ...
       lines: [`a service is handling ${inHand} of them right now: the handler exists`],
     };
   }
-  if (matching === 0) {
-    return { exitCode: exitCodes.notFound, data: { matching }, lines: ['nothing matches'] };
-  }
+  if (matching === 0) return nothingMatches(queue, filter.handler, 'nothing matches');
   if (!execute) {
     return {
       exitCode: exitCodes.done,
@@ -104,6 +111,20 @@ export function discard(queue: EventQueue, filter: DiscardFilter, { execute, ...
     exitCode: exitCodes.done,
     data: { matching, executed: true, discarded },
     lines: [`discarded ${discarded}`],
+  };
+}
+
+/** A name that was mistyped would otherwise look like one with nothing to do. */
+function nothingMatches(queue: EventQueue, handler: string | null, line: string): Answer {
+  const handlers = queue.deliveries.backlog().map((row) => row.handler);
+  if (handler === null || handlers.includes(handler)) {
+    return { exitCode: exitCodes.notFound, data: { matching: 0 }, lines: [line] };
+  }
+  const others = handlers.length === 0 ? 'nor for any other' : `only for ${handlers.join(', ')}`;
+  return {
+    exitCode: exitCodes.notFound,
+    data: { matching: 0, handlers },
+    lines: [`there is nothing for the handler ${handler}, ${others}`],
   };
 }
 
