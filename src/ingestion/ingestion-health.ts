@@ -58,9 +58,8 @@ export function problemsOf(
     [otherChain !== null, otherChain === null ? '' : startOver(otherChain)],
     [
       health.failures > 0,
-      health.failures === 1
-        ? 'no server answered in the last round'
-        : `no server answered in the last ${health.failures} rounds`,
+      `${health.failures === 1 ? 'the last round' : `each of the last ${health.failures} rounds`} met an error: ` +
+        (health.lastFailure?.message ?? ''),
     ],
     [
       health.queue.failed > 0,
