@@ -108,6 +108,12 @@ export class ScriptedChain implements EventSource {
     return Promise.resolve(this.latest);
   }
 
+  /** Ledgers of five seconds each. */
+  closeTimeOf(ledger: number): Promise<string | null> {
+    if (ledger < this.oldest || ledger > this.latest) return Promise.resolve(null);
+    return Promise.resolve(String(this.latestCloseTime - (this.latest - ledger) * 5));
+  }
+
   fetchEvents(query: EventQuery): Promise<EventPageResult> {
     this.queries.push(query);
     const fault = this.faults.shift() ?? null;

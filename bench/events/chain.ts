@@ -41,6 +41,10 @@ export class EndlessChain implements EventSource {
     return Promise.resolve(LATEST);
   }
 
+  closeTimeOf(): Promise<null> {
+    return Promise.resolve(null);
+  }
+
   fetchEvents({ cursor, limit }: EventQuery): Promise<EventPageResult> {
     const position = cursor === undefined ? null : parsePosition(cursor);
     const from = position === null ? 0 : (position.ledger - FIRST_LEDGER) * PER_LEDGER + position.transaction;

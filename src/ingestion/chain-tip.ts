@@ -18,11 +18,19 @@ const TOLERANCE_MS = 10_000;
 
 /**
  * Along one chain close times only grow. So a server that merely lags tells an earlier time with its lower number; a later
- * one comes from a chain that counts anew. A later number tells nothing: a new chain gets there as well.
+ * one comes from a chain that counts anew. A higher number tells nothing: a new chain gets there as well.
  */
 export function isOfAnotherChain(found: ChainTip, seen: ChainTip): boolean {
   if (found.ledger === seen.ledger) return Math.abs(found.closedAt - seen.closedAt) > TOLERANCE_MS;
   return found.ledger < seen.ledger && found.closedAt > seen.closedAt + TOLERANCE_MS;
+}
+
+/** Between two looks at a network that is read all the time, far less passes. */
+const UNWATCHED_MS = 30_000;
+
+/** Whether another chain could have come past `seen` since then without anyone having looked. */
+export function mayHaveBeenPassed(found: ChainTip, seen: ChainTip): boolean {
+  return found.ledger > seen.ledger && found.closedAt > seen.closedAt + UNWATCHED_MS;
 }
 
 /** Of what servers write as a close time: Unix seconds. Null for what is none. */

@@ -2,7 +2,7 @@ import { PermanentError, TimeoutError } from '../platform/errors';
 import type { Logger } from '../platform/logger';
 import type { Metrics } from '../platform/metrics';
 import { endOfLedger, nextLedger } from './chain-position';
-import { isOfAnotherChain, tipOf, type ChainTip, type OtherChain } from './chain-tip';
+import { isOfAnotherChain, mayHaveBeenPassed, tipOf, type ChainTip, type OtherChain } from './chain-tip';
 import { groupContracts, ledgerOf, MAX_GROUP, type ContractGroup } from './contract-groups';
 import type { EventQueue } from './event-queue';
 import type { EventPage, EventPageResult, EventQuery, EventSource } from './event-source';
@@ -129,11 +129,8 @@ export class EventIntake {
       const query: EventQuery = { contractIds: group.contractIds, limit: this.pageSize.events, ...position };
       const answer = await this.options.source.fetchEvents(query, signal);
       const tip = tipIn(answer);
-      const seen = queue.store.tip();
-      if (tip !== null && seen !== null && isOfAnotherChain(tip, seen)) {
-        this.otherChain = { seen, found: tip };
-        return 'other_chain';
-      }
+      this.otherChain = tip === null ? null : await this.signOfOtherChain(tip, signal);
+      if (this.otherChain !== null) return 'other_chain';
       let step: Step;
       switch (answer.kind) {
         case 'page':
@@ -154,6 +151,16 @@ export class EventIntake {
       position = step.position;
     }
     return 'aborted';
+  }
+
+  private async signOfOtherChain(tip: ChainTip, signal: AbortSignal): Promise<OtherChain | null> {
+    const seen = this.options.queue.store.tip();
+    if (seen === null) return null;
+    if (isOfAnotherChain(tip, seen)) return { seen, found: tip };
+    if (!mayHaveBeenPassed(tip, seen)) return null;
+    const closeTime = await this.options.source.closeTimeOf(seen.ledger, signal);
+    const found = tipOf(seen.ledger, closeTime ?? undefined);
+    return found !== null && isOfAnotherChain(found, seen) ? { seen, found } : null;
   }
 
   private takePage(

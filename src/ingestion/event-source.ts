@@ -3,11 +3,13 @@ import type { EventPageResult, EventQuery } from '../stellar/events-client';
 
 export type { EventPage, EventPageResult, EventQuery, RawEvent } from '../stellar/events-client';
 
-/** The chain, as far as ingestion looks at it. Both calls reject with a TransientError when no server answers. */
+/** The chain, as far as ingestion looks at it. The first two reject with a TransientError when no server answers. */
 export interface EventSource {
   fetchEvents(query: EventQuery, signal: AbortSignal): Promise<EventPageResult>;
   /** Sequence number of the newest closed ledger. */
   getLatestLedger(signal: AbortSignal): Promise<number>;
+  /** When that ledger closed, Unix seconds; null where that can't be told. */
+  closeTimeOf(ledger: number, signal: AbortSignal): Promise<string | null>;
 }
 
 /** Decodes one base64 XDR ScVal. @throws PermanentError when it is malformed. */

@@ -92,6 +92,17 @@ export class EventsClient {
     return (await this.rpc.latestLedger({ signal, stickyKey: STICKY })).sequence;
   }
 
+  /** When that ledger closed, Unix seconds; null where the node that tells the events can't say. */
+  async closeTimeOf(ledger: number, signal: AbortSignal): Promise<string | null> {
+    try {
+      const closeTime = await this.rpc.closeTimeOf(ledger, { signal, stickyKey: STICKY, once: true });
+      return closeTime === null ? null : String(closeTime);
+    } catch {
+      signal.throwIfAborted();
+      return null;
+    }
+  }
+
   private async ask(query: EventQuery, ask: Ask): Promise<Exclude<EventPageResult, OutOfRange> | Located> {
     const params = {
       filters: filtersFor(query.contractIds),

@@ -99,6 +99,23 @@ it('the same number with another close time is another chain', async () => {
   await ended(start({ source: chainAt(900, 3_600), queuePath }), 'other_chain');
 });
 
+it('a chain that has overtaken the old one while nobody looked is found out', async () => {
+  const queuePath = directory.file('overtaken.db');
+  await readOld(queuePath);
+  const propagator = start({ source: chainAt(1_000, 3_600), queuePath });
+  await ended(propagator, 'other_chain');
+  expect(propagator.health().problems.join()).toContain('its ledger 900 closed at');
+});
+
+it.each([
+  ['went on', chainAt(1_000, 500)],
+  ['no longer knows when our newest ledger closed', Object.assign(chainAt(1_000, 3_600), { oldest: 901 })],
+])('a chain that %s while nobody looked is read on', async (_what, source) => {
+  const queuePath = directory.file(`on-${source.oldest}.db`);
+  await readOld(queuePath);
+  await ended(start({ source, queuePath }), 'caught_up');
+});
+
 it('an operator who names a cursor is believed', async () => {
   const queuePath = directory.file('override.db');
   await readOld(queuePath);
@@ -116,10 +133,14 @@ it('what one ingester saw of the network, the next one knows', async () => {
 
 it('a simulated network that was started again under an old file is found out', async () => {
   const queuePath = directory.file('simulated.db');
-  const on = async (firstLedger: number, laterMs: number): Promise<[EventPropagator, Simnet]> => {
+  const on = async (
+    firstLedger: number,
+    { laterMs = 0, ledgers = 0 } = {},
+  ): Promise<[EventPropagator, Simnet]> => {
     const clock = { now: () => Date.now() + laterMs };
     const net = await startSimnet({ ledgerMs: 20, firstLedger }, { clock });
     networks.push(net);
+    net.closeLedgers(ledgers);
     const rpcPool = new RpcPool({
       urls: net.rpcUrls,
       networkPassphrase: net.networkPassphrase,
@@ -137,10 +158,16 @@ it('a simulated network that was started again under an old file is found out', 
     });
     return [propagator, net];
   };
-  const [before] = await on(5_000, 0);
+  const [before] = await on(5_000);
   await ended(before, 'caught_up');
   await stop(before);
-  const [after] = await on(1_000, 60_000);
+  const [after, restarted] = await on(1_000, { laterMs: 60_000 });
   await ended(after, 'other_chain');
   expect(after.health().problems.join()).toContain('began anew');
+  await stop(after);
+  await restarted.stop();
+  const [later] = await on(4_500, { laterMs: 60_000, ledgers: 1_500 });
+  await ended(later, 'other_chain');
+  const { otherChain } = later.health();
+  expect(otherChain?.found.ledger).toBe(otherChain?.seen.ledger);
 });

@@ -150,6 +150,16 @@ describe('shapes of the answers, against recordings of real nodes', () => {
     expect(keys(failure)).toEqual(['error', 'events', 'latestLedger']);
   });
 
+  it('getLedgers tells of each ledger, and refuses what lies outside the window', async () => {
+    const { ledgers, latestLedger } = await bench.server.getLedgers({
+      startLedger: 1000,
+      pagination: { limit: 1 },
+    });
+    expect(ledgers).toMatchObject([{ sequence: 1000, ledgerCloseTime: '1772366400' }]);
+    expect((await bench.call('getLedgers', { startLedger: latestLedger + 1 })).error?.code).toBe(-32600);
+    expect((await bench.call('getLedgers', { startLedger: 999 })).error?.code).toBe(-32600);
+  });
+
   it('getLedgerEntries, getLatestLedger, getHealth, getNetwork, getVersionInfo', async () => {
     expect(keys(await ask('getHealth'))).toEqual(
       [...windowKeys, 'ledgerRetentionWindow', 'status'].toSorted(),

@@ -69,6 +69,14 @@ describe('reading events', () => {
     expect(result.page.latestLedgerCloseTime).toMatch(/^\d+$/);
   });
 
+  it('tells when a ledger closed, and nothing of one that the node does not have', async () => {
+    const latest = simnet.latestLedger;
+    const result = await events.fetchEvents({ contractIds: ours(), startLedger: latest, limit: 1 }, signal);
+    if (result.kind !== 'page') throw new Error(result.kind);
+    expect(await events.closeTimeOf(latest, signal)).toBe(result.page.latestLedgerCloseTime);
+    expect(await events.closeTimeOf(latest + 1_000, signal)).toBeNull();
+  });
+
   // C.7 row 5: both ends, off by one.
   it('tells a start outside the window, with both ends of the window', async () => {
     simnet.closeLedgers(10);

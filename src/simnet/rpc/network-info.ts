@@ -1,7 +1,8 @@
 import { xdr } from '@stellar/stellar-sdk';
+import { z } from 'zod';
 import type { LedgerRecord } from '../ledger-history';
 import type { RpcMethod } from './rpc-context';
-import { protocolVersion } from './rpc-context';
+import { invalidParams, protocolVersion, RpcFailure, rpcErrorCodes } from './rpc-context';
 
 export const getHealth: RpcMethod = (_params, { view }) => ({
   status: 'healthy',
@@ -52,16 +53,19 @@ const headerOf = (record: LedgerRecord): xdr.LedgerHeader =>
     ext: new xdr.LedgerHeaderExt(0),
   });
 
+const historyEntryOf = (record: LedgerRecord, header: xdr.LedgerHeader): xdr.LedgerHeaderHistoryEntry =>
+  new xdr.LedgerHeaderHistoryEntry({
+    hash: Buffer.from(record.hash, 'hex'),
+    header,
+    ext: new xdr.LedgerHeaderHistoryEntryExt(0),
+  });
+
 /** Header only: the transactions of a ledger are told by getTransaction and getTransactions. */
 const closeMetaOf = (record: LedgerRecord, header: xdr.LedgerHeader): xdr.LedgerCloseMeta =>
   new xdr.LedgerCloseMeta(
     0,
     new xdr.LedgerCloseMetaV0({
-      ledgerHeader: new xdr.LedgerHeaderHistoryEntry({
-        hash: Buffer.from(record.hash, 'hex'),
-        header,
-        ext: new xdr.LedgerHeaderHistoryEntryExt(0),
-      }),
+      ledgerHeader: historyEntryOf(record, header),
       txSet: new xdr.TransactionSet({
         previousLedgerHash: Buffer.from(record.previousHash, 'hex'),
         txes: [],
@@ -71,6 +75,39 @@ const closeMetaOf = (record: LedgerRecord, header: xdr.LedgerHeader): xdr.Ledger
       scpInfo: [],
     }),
   );
+
+const maxLedgers = 200;
+const ledgersSchema = z.object({
+  startLedger: z.int().nonnegative(),
+  pagination: z.object({ limit: z.int().min(1).max(maxLedgers).default(50) }).prefault({}),
+});
+
+/** Without cursors. */
+export const getLedgers: RpcMethod = (params, { view, ledger }) => {
+  const parsed = ledgersSchema.safeParse(params);
+  if (!parsed.success) throw invalidParams(z.prettifyError(parsed.error));
+  const { startLedger: start, pagination } = parsed.data;
+  if (start < view.oldestLedger || start > view.latestLedger) {
+    throw new RpcFailure(
+      rpcErrorCodes.invalidRequest,
+      `start ledger (${start}) must be between the oldest ledger: ${view.oldestLedger} and the latest ledger: ${view.latestLedger} for this rpc instance`,
+    );
+  }
+  const end = Math.min(view.latestLedger, start + pagination.limit - 1);
+  const ledgers = [];
+  for (let sequence = start; sequence <= end; sequence += 1) {
+    const record = ledger.history.at(sequence - view.ledgerOffset) ?? view.latest;
+    const header = headerOf(record);
+    ledgers.push({
+      hash: record.hash,
+      sequence,
+      ledgerCloseTime: String(record.closeTimeSeconds),
+      headerXdr: historyEntryOf(record, header).toXDR('base64'),
+      metadataXdr: closeMetaOf(record, header).toXDR('base64'),
+    });
+  }
+  return { ledgers, ...view.window(), cursor: String(end) };
+};
 
 export const getLatestLedger: RpcMethod = (_params, { view }) => {
   const header = headerOf(view.latest);

@@ -8,7 +8,7 @@ import { getFeeStats } from './get-fee-stats';
 import { getLedgerEntries } from './get-ledger-entries';
 import { getTransaction } from './get-transaction';
 import { getTransactions } from './get-transactions';
-import { getHealth, getLatestLedger, getNetwork, getVersionInfo } from './network-info';
+import { getHealth, getLatestLedger, getLedgers, getNetwork, getVersionInfo } from './network-info';
 import type { RpcContext, RpcMethod } from './rpc-context';
 import { RpcFailure, rpcErrorCodes } from './rpc-context';
 import { sendTransaction } from './send-transaction';
@@ -20,6 +20,7 @@ const methods: Record<string, RpcMethod> = {
   getHealth,
   getLatestLedger,
   getLedgerEntries,
+  getLedgers,
   getNetwork,
   getTransaction,
   getTransactions,

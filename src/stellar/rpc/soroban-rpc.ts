@@ -66,6 +66,10 @@ export type LedgerEntriesReply = z.infer<typeof entriesSchema>;
 
 const latestLedgerSchema = z.object({ sequence: z.number(), closeTime: seconds.optional() });
 
+const ledgersSchema = z.object({
+  ledgers: z.array(z.object({ sequence: z.number(), ledgerCloseTime: seconds })),
+});
+
 const percentiles = z.record(z.string(), z.coerce.bigint());
 const feeStatsSchema = z.object({
   latestLedger: z.number(),
@@ -139,6 +143,17 @@ export class SorobanRpc {
 
   async latestLedger(ask: Ask): Promise<z.infer<typeof latestLedgerSchema>> {
     return (await this.pool.call('getLatestLedger', undefined, { ...ask, schema: latestLedgerSchema })).value;
+  }
+
+  /** When that ledger closed, Unix seconds. Rejects for one that the node doesn't keep, and for nodes without the method. */
+  async closeTimeOf(ledger: number, ask: Ask): Promise<number | null> {
+    const params = { startLedger: ledger, pagination: { limit: 1 } };
+    const { value } = await this.pool.call('getLedgers', params, {
+      ...ask,
+      schema: ledgersSchema,
+      isSound: true,
+    });
+    return value.ledgers.find(({ sequence }) => sequence === ledger)?.ledgerCloseTime ?? null;
   }
 
   /** Percentiles of the inclusion fees that Soroban transactions of late ledgers paid, stroops, by name (`p90`). */
