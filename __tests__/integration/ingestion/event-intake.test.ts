@@ -252,7 +252,7 @@ describe('what servers do', () => {
 
 it('a lost queue file without a shared checkpoint is a gap, not a fresh start', async () => {
   const queuePath = newFile();
-  writeFileSync(queuePath, 'garbage '.repeat(1_000));
+  writeFileSync(queuePath, `SQLite format 3\0${'garbage '.repeat(1_000)}`);
   const chain = new ScriptedChain(makeEvents(50), 104);
   const propagator = start({ source: chain, startLedger: undefined, queuePath });
   await caughtUp(propagator);
