@@ -250,7 +250,7 @@ export class EventPropagator implements ContractFollowing {
     this.logger.info(round, 'event intake');
     if (otherChain === null) return;
     this.logger.error(
-      { ...otherChain },
+      { ...describeOtherChain(otherChain) },
       'the network began anew: nothing is read from it until the queue starts over (see health)',
     );
   }

@@ -95,7 +95,7 @@ export function describeOtherChain(chain: OtherChain | null): IngestionHealth['o
 function startOver({ seen, found }: NonNullable<IngestionHealth['otherChain']>): string {
   return (
     `the network began anew: its ledger ${found.ledger} closed at ${found.closedAt}, though ledger ${seen.ledger} ` +
-    `closed at ${seen.closedAt}. Nothing is read from it: move the queue file (EVENT_QUEUE_PATH) away, and give the ` +
+    `closed at ${seen.closedAt}. Nothing is read from it: stop, move the queue file (EVENT_QUEUE_PATH) away, and give the ` +
     'new network a database of its own (MONGODB_URI). Where it is the old network after all, set EVENT_CURSOR for one start'
   );
 }
