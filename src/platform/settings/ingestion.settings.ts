@@ -1,13 +1,14 @@
-import { stellarForms, variable } from './variables';
+import { strkeyForms } from './strkey';
+import { variable } from './variables';
 
 const HOUR_MS = 60 * 60 * 1000;
 const MIB = 1024 * 1024;
 
 /** Reading contract events, and the queue file they wait in. */
 export const ingestionSettings = {
-  EVENT_CONTRACT_IDS: variable.list(
+  EVENT_CONTRACT_IDS: variable.strkeyList(
+    strkeyForms.contractId,
     'Contracts to follow beside those that the pipelines name themselves (C…, separated by commas).',
-    { item: stellarForms.contractId, expected: 'contract ids (C…)' },
   ),
   EVENT_HANDLER_MODULES: variable.list(
     'Event handlers of your own: paths or packages, with commas between, each exporting eventHandlers.',

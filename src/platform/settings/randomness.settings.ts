@@ -1,15 +1,14 @@
 import type { z } from 'zod';
-import { stellarForms, variable } from './variables';
+import { strkeyForms } from './strkey';
+import { variable } from './variables';
 
 export const randomnessSettings = {
-  RAFFLE_CONTRACT_ID: variable.optionalPattern(
-    stellarForms.contractId,
-    'a C… contract id',
+  RAFFLE_CONTRACT_ID: variable.optionalStrkey(
+    strkeyForms.contractId,
     'The raffle contract. Without it, and without RAFFLE_FACTORY_CONTRACT_ID, the randomness pipeline is off.',
   ),
-  RAFFLE_FACTORY_CONTRACT_ID: variable.optionalPattern(
-    stellarForms.contractId,
-    'a C… contract id',
+  RAFFLE_FACTORY_CONTRACT_ID: variable.optionalStrkey(
+    strkeyForms.contractId,
     'Contract that makes raffles (provide_randomness only): those that it announces by RAFFLE_CREATED_TOPIC are followed until they are over.',
   ),
   RAFFLE_CONTRACT_INTERFACE: variable.choice(
@@ -17,15 +16,13 @@ export const randomnessSettings = {
     'receive_randomness',
     'Which function delivers: receive_randomness(raffle_id, seed, proof), or provide_randomness(random_seed, public_key, proof, request_id) of raffles that are contracts of their own.',
   ),
-  ORACLE_SECRET_KEY: variable.optionalPattern(
-    stellarForms.secretKey,
-    'an S… secret key',
+  ORACLE_SECRET_KEY: variable.optionalStrkey(
+    strkeyForms.secretKey,
     'Key that proves randomness. Default: STELLAR_ORACLE_SECRET_KEY.',
     { secret: true },
   ),
-  ORACLE_PREVIOUS_SECRET_KEY: variable.optionalPattern(
-    stellarForms.secretKey,
-    'an S… secret key',
+  ORACLE_PREVIOUS_SECRET_KEY: variable.optionalStrkey(
+    strkeyForms.secretKey,
     'The key before the last rotation; proves jobs that were queued under it while ORACLE_KEY_GRACE_MS lasts.',
     { secret: true },
   ),

@@ -1,5 +1,6 @@
 import type { z } from 'zod';
-import { stellarForms, variable } from './variables';
+import { strkeyForms } from './strkey';
+import { variable } from './variables';
 
 const percentiles = [
   'p10',
@@ -17,7 +18,7 @@ const percentiles = [
 ] as const;
 const rpcUrlsAbout =
   'Soroban RPC endpoints in order of preference, with commas between. Plain http only on loopback in production.';
-const contract = (what: string) => variable.pattern(stellarForms.contractId, 'a contract id, C…', what);
+const contract = (what: string) => variable.strkey(strkeyForms.contractId, what);
 
 /** The network, our accounts and contracts on it, and how transactions are made. */
 export const stellarSettings = {
@@ -32,15 +33,15 @@ export const stellarSettings = {
       error: 'is required: expected a comma-separated list of http(s) URLs',
     })
     .meta({ about: rpcUrlsAbout, secret: true }),
-  STELLAR_ORACLE_SECRET_KEY: variable.pattern(
-    stellarForms.secretKey,
-    'a secret seed, S…',
+  STELLAR_ORACLE_SECRET_KEY: variable.strkey(
+    strkeyForms.secretKey,
     'The oracle account: contracts ask for its authority, and attestations are signed with its key.',
     { secret: true },
   ),
-  STELLAR_CHANNEL_SECRETS: variable.list(
+  STELLAR_CHANNEL_SECRETS: variable.strkeyList(
+    strkeyForms.secretKey,
     'Seeds of accounts whose sequence numbers carry transactions side by side. Without any, the oracle account carries one at a time.',
-    { item: stellarForms.secretKey, expected: 'secret seeds, S…', secret: true },
+    { secret: true },
   ),
   STELLAR_CHANNEL_COUNT: variable.count(
     0,

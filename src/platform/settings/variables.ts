@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { type StrkeyForm, strkeyProblem } from './strkey';
 
 type Bounds = { min?: number; max?: number };
 
@@ -28,6 +29,22 @@ const whole = (
 const LONGEST_WAIT_MS = 2_000_000_000;
 /** What a TTL index can hold: 2^31 − 1 seconds. */
 const GREATEST_AGE_MS = 2_147_483_647_000;
+
+const itemsOf = (text: string | undefined): string[] =>
+  (text ?? '')
+    .split(',')
+    .map((item) => item.trim())
+    .filter((item) => item !== '');
+
+/** A key or an id of Stellar's, its checksum included. */
+const strkey = (form: StrkeyForm, about: string, options: { secret?: boolean } = {}) =>
+  z
+    .string({ error: `is required: expected ${form.what}` })
+    .superRefine((text, context) => {
+      const problem = strkeyProblem(form, text);
+      if (problem !== null) context.addIssue({ code: 'custom', message: problem });
+    })
+    .meta({ about, ...options });
 
 /** The building blocks of the settings. Each takes the text of an environment variable; an unset one is its default. */
 export const variable = {
@@ -86,11 +103,24 @@ export const variable = {
       .string({ error: `is required: expected ${expected}` })
       .regex(form, { error: `expected ${expected}` })
       .meta({ about, ...options }),
-  optionalPattern: (form: RegExp, expected: string, about: string, options: { secret?: boolean } = {}) =>
+  strkey,
+  optionalStrkey: (form: StrkeyForm, about: string, options: { secret?: boolean } = {}) =>
+    strkey(form, about, options)
+      .optional()
+      .meta({ about, ...options }),
+  /** Names the places of the wrong ones. */
+  strkeyList: (form: StrkeyForm, about: string, options: { secret?: boolean } = {}) =>
     z
       .string()
-      .regex(form, { error: `expected ${expected}` })
       .optional()
+      .transform(itemsOf)
+      .superRefine((keys, context) => {
+        keys.forEach((key, index) => {
+          const problem = strkeyProblem(form, key);
+          if (problem !== null)
+            context.addIssue({ code: 'custom', message: `key ${index + 1} of ${keys.length}: ${problem}` });
+        });
+      })
       .meta({ about, ...options }),
   /** ISO 8601, of a day that there is. */
   optionalTime: (about: string) =>
@@ -108,22 +138,9 @@ export const variable = {
     z
       .string()
       .optional()
-      .transform((text) =>
-        text === undefined
-          ? [...(options.fallback ?? [])]
-          : text
-              .split(',')
-              .map((item) => item.trim())
-              .filter((item) => item !== ''),
-      )
+      .transform((text) => (text === undefined ? [...(options.fallback ?? [])] : itemsOf(text)))
       .refine((items) => options.item === undefined || items.every((item) => options.item?.test(item)), {
         error: `expected a comma-separated list of ${options.expected ?? 'values'}`,
       })
       .meta({ about, ...(options.secret === undefined ? {} : { secret: options.secret }) }),
-} as const;
-
-export const stellarForms = {
-  publicKey: /^G[A-Z2-7]{55}$/,
-  secretKey: /^S[A-Z2-7]{55}$/,
-  contractId: /^C[A-Z2-7]{55}$/,
 } as const;
