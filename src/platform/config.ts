@@ -6,6 +6,7 @@ import { ingestionSettings } from './settings/ingestion.settings';
 import { randomnessSettings } from './settings/randomness.settings';
 import { stellarSettings } from './settings/stellar.settings';
 import { supersededIn, type UnreadSetting } from './settings/superseded';
+import { unknownIn } from './settings/unknown';
 import { verificationSettings } from './settings/verification.settings';
 import { workerSettings } from './settings/worker.settings';
 
@@ -39,7 +40,7 @@ export interface ConfigProblem {
 }
 
 export type ConfigResult =
-  /** `unread` are set, and belong to earlier services. */
+  /** `unread` are set, and belong to earlier services or to nobody: a slip of the pen. */
   { kind: 'valid'; config: Config; unread: UnreadSetting[] } | { kind: 'invalid'; problems: ConfigProblem[] };
 
 /** Reads every variable and reports all that is wrong at once. An empty variable counts as unset. */
@@ -66,7 +67,11 @@ export function readConfig(environment: Record<string, string | undefined>): Con
   problems.push(...stopping);
   return problems.length > 0
     ? { kind: 'invalid', problems }
-    : { kind: 'valid', config: Object.freeze(values) as Config, unread: warnings };
+    : {
+        kind: 'valid',
+        config: Object.freeze(values) as Config,
+        unread: [...warnings, ...unknownIn(environment, Object.keys(schema.shape))],
+      };
 }
 
 /** One line a problem, for a person at a terminal. Values are not repeated: they may be secrets. */

@@ -4,12 +4,12 @@ import { variable } from './variables';
 export const workerSettings = {
   VERIFICATION_WORKER_POLL_INTERVAL_MS: variable.durationMs(
     5000,
-    'Longest pause between two looks for work while there is none. Busy lanes do not pause.',
+    'Longest pause between two looks for work while there is none, of the lanes of every pipeline (randomness as well). Busy lanes do not pause.',
     { min: 10 },
   ),
   VERIFICATION_WORKER_BATCH_SIZE: variable.count(
     10,
-    'Jobs in one cycle, shared by the lanes. A heartbeat is written after each cycle.',
+    'Jobs in one cycle, shared by the lanes; each pipeline, randomness as well, has cycles of its own. A heartbeat is written after each cycle.',
     { min: 1, max: 10_000 },
   ),
   VERIFICATION_WORKER_MAX_ATTEMPTS: variable.count(3, 'Attempts before a request is dead-lettered.', {
@@ -31,7 +31,7 @@ export const workerSettings = {
   }),
   VERIFICATION_WORKER_HEARTBEAT_INTERVAL_MS: variable.durationMs(
     15_000,
-    'Time between two heartbeats of a worker.',
+    'Time between two heartbeats of a worker process, whatever pipelines it works for.',
     { min: 10 },
   ),
   WORKER_HEARTBEAT_STALE_MS: variable.durationMs(
