@@ -281,6 +281,24 @@ describe('a raffle that is over', () => {
     expect((await world.job(refused.id)).currentState).toBe('confirmed');
   });
 
+  it('says by name what a contract refused, and where to look for it', async () => {
+    const { id } = await request();
+    world.chain.scripts.prepare.push({
+      kind: 'rejected',
+      code: 'CONTRACT_REJECTED',
+      message: 'receive_randomness was refused with contract error 21',
+      contractCode: 21,
+    });
+    await world.tryOnce(id);
+    expect(await world.job(id)).toMatchObject({
+      currentState: 'failed',
+      phase: 'dead',
+      lastError:
+        'receive_randomness was refused with contract error 21 (InvalidParameters): it did not take this key or ' +
+        'proof: see STELLAR_ORACLE_SECRET_KEY and ORACLE_SECRET_KEY',
+    });
+  });
+
   it('waits and tries again when it is too early', async () => {
     const { id } = await request();
     world.chain.scripts.prepare.push({

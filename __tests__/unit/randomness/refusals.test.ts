@@ -1,3 +1,5 @@
+import { explained } from '../../../src/randomness/contracts/refusal-names';
+import { raffleErrors } from '../../../src/simnet/contracts/raffle-errors';
 import { meaningOfRefusal, type RefusalMeaning } from '../../../src/randomness/contracts/raffle-contract';
 
 describe('a contract’s refusal of a delivery', () => {
@@ -16,5 +18,21 @@ describe('a contract’s refusal of a delivery', () => {
     [undefined, 'permanent', 'it trapped without a code'],
   ])('by code %s is read as "%s": %s', (code, meaning) => {
     expect(meaningOfRefusal(code)).toBe(meaning);
+  });
+
+  test('is told with the name of its code', () => {
+    expect(explained('contract error 64', 64)).toBe('contract error 64 (RandomnessTooEarly)');
+    expect(explained('contract error 5', 5)).toContain('(NotAuthorized): the oracle account');
+  });
+
+  test('of which every published code has one', () => {
+    for (const [name, code] of Object.entries(raffleErrors)) {
+      if (name === 'raffleNotFound') continue;
+      expect(explained('', code).toLowerCase()).toContain(`(${name.toLowerCase()})`);
+    }
+  });
+
+  test.each([undefined, 1, 999])('is left as it is where nothing is known of its code: %s', (code) => {
+    expect(explained('it was refused', code)).toBe('it was refused');
   });
 });

@@ -2,6 +2,7 @@ import { TransientError, type Failure } from '../../platform/errors';
 import type { RefusalWitnesses, SubmissionOutcome } from '../../stellar/submission';
 import type { JobOutcome } from '../../worker/job-handler';
 import { keyRefusedCodes, meaningOfRefusal, type RaffleContract } from '../contracts/raffle-contract';
+import { explained } from '../contracts/refusal-names';
 import { type DeliveryRequests, madeBy } from './delivery-requests';
 import { classifyFailure } from './failure-classification';
 import type { Endings } from './job-endings';
@@ -62,10 +63,11 @@ export class DeliveryOutcomes {
 
   async #rejected(held: HeldJob, outcome: Rejection, signal: AbortSignal): Promise<Ending> {
     const { contract, endings, check } = this.#deps;
-    const { code, hash } = outcome;
-    const message = hash === undefined ? outcome.message : `${outcome.message} (transaction ${hash})`;
+    const { code, hash, contractCode } = outcome;
+    const refused = hash === undefined ? outcome.message : `transaction ${hash}: ${outcome.message}`;
+    const message = explained(refused, contractCode);
     const decided = { txHash: null };
-    switch (meaningOfRefusal(outcome.contractCode)) {
+    switch (meaningOfRefusal(contractCode)) {
       case 'over': {
         const ending = await check.endingOf(held, await contract.view(held.job, signal), signal);
         // The node that was asked for the raffle may be behind the one that refused.

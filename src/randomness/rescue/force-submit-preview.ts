@@ -1,6 +1,8 @@
-import { describeFailure } from '../../platform/errors';
+import { describeFailure, RejectedError } from '../../platform/errors';
 import type { FeeClass, FeeEstimator } from '../../stellar/submission';
+import { contractCodeOf } from '../contracts/contract-answers';
 import type { RaffleContract, RaffleStatus } from '../contracts/raffle-contract';
+import { explained } from '../contracts/refusal-names';
 import type { RandomnessGenerator, RandomnessSeeker } from '../seeds/randomness-generator';
 import type { RandomnessProcessorService } from '../processing/randomness-processor.service';
 import type { StoredRandomnessJob } from '../jobs/randomness-job.model';
@@ -98,7 +100,9 @@ export class ForceSubmitPreview {
       const { inclusionStroops, resourceStroops } = await feeEstimator.estimate(call, feeClass, signal);
       return { method, feeEstimateStroops: String(inclusionStroops + resourceStroops), feeProblem: null };
     } catch (error) {
-      return { method, feeEstimateStroops: null, feeProblem: describeFailure(error).message };
+      const contractCode = error instanceof RejectedError ? contractCodeOf(error) : undefined;
+      const feeProblem = explained(describeFailure(error).message, contractCode);
+      return { method, feeEstimateStroops: null, feeProblem };
     }
   }
 }
