@@ -98,7 +98,7 @@ export function rescueCommand(): Command {
 /** What changes one job that is there. */
 function jobMutation(program: Command, name: Parameters<typeof changeJob>[1], description: string): void {
   mutation(program, name, description)
-    .argument('<jobId>', 'request id, or id of the job')
+    .argument('<job>', 'request id as the lists show it, or id of the job')
     .action((id: string, _options: object, command: Command) => {
       const intent = intentOf(command);
       return answer(command, (rescue) => changeJob(rescue, name, id, intent));

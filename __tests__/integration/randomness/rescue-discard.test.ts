@@ -35,7 +35,7 @@ it('clears the dead letter, and the queue is healthy again', async () => {
   expect([await isOpen(key), await healthNow()]).toEqual([true, 'unhealthy']);
   expect(await world.pipeline.rescue.discard(id, operator)).toMatchObject({
     kind: 'done',
-    details: { state: 'dead-lettered', attempts: 2, lastError: 'insufficient fee' },
+    details: { state: 'dead-lettered', attemptCount: 2, lastError: 'insufficient fee' },
   });
   expect(await world.pipeline.rescue.find(id)).toBeNull();
   expect([await isOpen(key), await healthNow()]).toEqual([false, 'healthy']);
@@ -45,7 +45,7 @@ it('clears the dead letter, and the queue is healthy again', async () => {
   expect(await world.pipeline.rescue.discard(id, operator)).toMatchObject({ kind: 'not_found' });
   expect((await world.pipeline.rescueLog.page({ limit: 2 })).entries).toMatchObject([
     { action: 'DISCARD', result: 'not_found', jobId: null },
-    { action: 'DISCARD', result: 'done', ...operator, details: { attempts: 2 } },
+    { action: 'DISCARD', result: 'done', ...operator, details: { attemptCount: 2 } },
   ]);
 });
 

@@ -1,3 +1,5 @@
+import { RejectedError } from '../../../src/platform/errors';
+import { jobListItem } from '../../../src/randomness/http/views';
 import type { DrawReport } from '../../../src/randomness/rescue/stuck-report';
 import { deadJob } from '../../support/dead-job';
 import { openRandomness, type RandomnessFixture } from '../../support/randomness-fixture';
@@ -54,6 +56,35 @@ describe('the stuck report', () => {
     });
     expect(byId[cancelled.id]).toMatchObject({ status: 'failed', nextStep: `discard ${cancelled.id}` });
     expect(byId[served.id]).toMatchObject({ status: 'confirmed', nextStep: `discard ${served.id}` });
+  });
+
+  it('sends nobody to deliver to a raffle that its contract does not know', async () => {
+    const lost = await deadJob(world, next++);
+    jest
+      .spyOn(world.pipeline.contract, 'view')
+      .mockRejectedValue(new RejectedError('CONTRACT_REJECTED', 'contract error 1'));
+    expect((await reports())[lost.id]).toMatchObject({
+      status: 'stuck',
+      contractStatus: 'unknown',
+      nextStep: `discard ${lost.id}: its contract knows no such raffle`,
+    });
+    expect(
+      await world.pipeline.rescue.discard(lost.id, { operator: 'ops', reason: 'as the report says' }),
+    ).toMatchObject({ kind: 'done' });
+  });
+
+  it('counts tries as the preview of a rescue does', async () => {
+    const raffle = next++;
+    world.chain.drawing(raffle);
+    await world.submit('given-up', raffle);
+    await world.pipeline.rescue.forceFail('given-up', { operator: 'ops', reason: 'drill' });
+    const listed = (await world.pipeline.rescueLists.failed(Number.POSITIVE_INFINITY)).jobs
+      .map(jobListItem)
+      .find(({ requestId }) => requestId === 'given-up');
+    expect(listed?.attemptCount).toBe(0);
+    expect((await world.pipeline.rescue.plan('re_enqueue', 'given-up'))?.attemptCount).toBe(0);
+    const twice = await deadJob(world, next++);
+    expect((await world.pipeline.rescue.plan('re_enqueue', twice.id))?.attemptCount).toBe(2);
   });
 
   it('lists beyond a page, and says how many there are', async () => {

@@ -68,6 +68,12 @@ it('force-submit reaches a raffle that is a contract of its own, beside the conf
   const done = await cli.rescue('force-submit', '-', id, ...who, '--execute');
   expect([done.exitCode, JSON.parse(done.stdout)]).toMatchObject([0, { executed: true }]);
   expect(observer.raffleDeliveries().filter(({ contractId }) => contractId === another)).toHaveLength(1);
+  const numbered = await cli.rescue('force-submit', '1', id, ...who);
+  expect(JSON.parse(numbered.stdout)).toMatchObject({
+    plan: {
+      refusal: `the raffle of request ${id} is its contract, which numbers none: give "-" for the raffle, not 1`,
+    },
+  });
   expect(JSON.parse((await cli.rescue('logs', '--json')).stdout)).toMatchObject({
     logs: [
       { action: 'FORCE_SUBMIT', requestId: id, raffleId: null, result: 'done' },

@@ -50,7 +50,7 @@ function jobFacts(plan: JobPlan): string[] {
     ['raffle', plan.raffleId],
     ['job', plan.jobId],
     ['state', `${plan.state} (${plan.phase}), ${ago(plan.updatedAt)}`],
-    ['tries', plan.attempts],
+    ['tries', plan.attemptCount],
     ['contract', plan.contractId],
     ['on chain', plan.contractStatus],
     ['transaction', plan.txHash],

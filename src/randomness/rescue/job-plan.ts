@@ -9,7 +9,8 @@ export interface JobPlan {
   jobId: string;
   state: string;
   phase: string;
-  attempts: number;
+  /** Tries that were begun, as the lists count them: a give-up by hand is none. */
+  attemptCount: number;
   contractId: string;
   contractStatus: RaffleStatus | 'unknown';
   txHash: string | null;
@@ -21,14 +22,14 @@ export interface JobPlan {
 }
 
 export function jobPlan(job: StoredRandomnessJob, look: RaffleLook, refusal: string | null): JobPlan {
-  const { requestId, raffleId, currentState, phase, attempts, contractId, txHash, lastError } = job;
+  const { requestId, raffleId, currentState, phase, attemptCount, contractId, txHash, lastError } = job;
   return {
     requestId,
     raffleId,
     jobId: job._id.toHexString(),
     state: currentState,
     phase,
-    attempts,
+    attemptCount,
     contractId,
     contractStatus: statusOf(look),
     txHash,

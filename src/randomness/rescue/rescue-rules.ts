@@ -51,9 +51,10 @@ export function refusalIfAnother(known: StoredRandomnessJob, asked: RaffleJob): 
   if (known.contractId !== asked.contractId) {
     return `request ${asked.contractRequestId} is known of contract ${known.contractId}: name it ${known.contractId}:${asked.contractRequestId}`;
   }
-  return asked.raffleId === null || asked.raffleId === known.raffleId
-    ? null
-    : `request ${known.requestId} is of raffle ${known.raffleId ?? '-'}, not ${asked.raffleId}`;
+  if (asked.raffleId === null || asked.raffleId === known.raffleId) return null;
+  return known.raffleId === null
+    ? `the raffle of request ${known.requestId} is its contract, which numbers none: give "-" for the raffle, not ${asked.raffleId}`
+    : `request ${known.requestId} is of raffle ${known.raffleId}, not ${asked.raffleId}`;
 }
 
 export const heldBy = (job: StoredRandomnessJob | null): string =>

@@ -180,11 +180,11 @@ export class RescueService {
       if (refusal !== null) return { kind: 'refused', message: refusal };
       if (!(await this.#deps.discards.discard(job)))
         return { kind: 'refused', message: 'the job is not what it was a moment ago: look again' };
-      const { currentState: state, attempts, replays, epoch, lastError } = job;
+      const { currentState: state, attemptCount, replays, epoch, lastError } = job;
       return {
         kind: 'done',
         message: 'the dead letter is closed and the job is gone',
-        details: { state, attempts, replays, epoch, lastError },
+        details: { state, attemptCount, replays, epoch, lastError },
       };
     });
   }

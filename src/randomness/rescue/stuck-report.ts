@@ -63,7 +63,7 @@ export function reportDraw(job: StoredRandomnessJob, facts: DrawFacts): DrawRepo
     queueState: `${job.currentState} (${job.phase})`,
     ledgerRange: { requestedAtLedger, currentLedger, lagLedgers },
     lastError: job.lastError,
-    nextStep: nextStep(job, status, isTooLate),
+    nextStep: nextStep(job, status, { isTooLate, look }),
     signals: signalsOf(job, look, { ageMs, lagLedgers }),
   };
 }
@@ -96,12 +96,19 @@ function signalsOf(job: StoredRandomnessJob, look: RaffleLook, { ageMs, lagLedge
   return signals;
 }
 
-function nextStep(job: StoredRandomnessJob, status: DrawStatus, isTooLate: boolean): string {
+function nextStep(
+  job: StoredRandomnessJob,
+  status: DrawStatus,
+  { isTooLate, look }: { isTooLate: boolean; look: RaffleLook },
+): string {
   const { phase, requestId } = job;
   if (phase === 'dead' && job.deadLetterPending) return 'wait: a worker is finding out how it ended';
   if (status === 'confirmed' || status === 'failed') {
     return phase === 'dead' ? `discard ${requestId}` : 'none: a worker will close it';
   }
+  // Another try would find as little as the last one.
+  if (phase === 'dead' && look.kind === 'absent')
+    return `discard ${requestId}: its contract knows no such raffle`;
   if (phase === 'dead' && isTooLate) return `have the raffle fall back, then discard ${requestId}`;
   if (phase === 'dead') return `mend the cause, then re-enqueue ${requestId}`;
   if (phase === 'leased') return 'wait: a worker holds it';
