@@ -1,4 +1,6 @@
-import { readFileSync } from 'node:fs';
+import { once } from 'node:events';
+import { existsSync, readFileSync, rmSync } from 'node:fs';
+import { createServer, type AddressInfo } from 'node:net';
 import path from 'node:path';
 import mongoose from 'mongoose';
 import { testServerUri } from '../support/database';
@@ -84,7 +86,10 @@ describe('npm run demo', () => {
   test('Ctrl-C in a terminal ends it in order, its processes drained and their database gone', async () => {
     const before = await demoDatabases();
     const demo = startProgram('cli/demo.ts', {
-      arguments: ['--requests', '2', '--reject', '0', '--processes', '1', '--ledger-ms', '200'],
+      arguments: [
+        ...['--requests', '2', '--reject', '0', '--processes', '1', '--ledger-ms', '200'],
+        '--keep-logs',
+      ],
       environment: { TEST_MONGODB_URI: testServerUri() },
       ownGroup: true,
     });
@@ -100,6 +105,42 @@ describe('npm run demo', () => {
     }
     expect(await demoDatabases()).toEqual(before);
   }, 60_000);
+
+  test('removes its logs when all went well, and keeps and names them when it did not', async () => {
+    const small = ['--once', '--processes', '1', '--ledger-ms', '200', '--requests', '1'];
+    const demo = (...more: string[]) =>
+      startProgram('cli/demo.ts', {
+        arguments: [...small, ...more],
+        environment: { TEST_MONGODB_URI: testServerUri() },
+      }).ended;
+    const folderOf = ({ stdout }: Ended): string => /^Logs:\s+(\S+)$/m.exec(stdout)![1]!;
+
+    const well = await demo('--reject', '1');
+    expect([well.code, existsSync(folderOf(well))]).toEqual([0, false]);
+    expect(well.stdout).toContain('Every request was rejected, as its media do not match its manifest.');
+
+    // No certificate can be on a ledger before the second one has closed.
+    const badly = await demo('--timeout-s', '1', '--ledger-ms', '4000');
+    expect([badly.code, existsSync(folderOf(badly))]).toEqual([1, true]);
+    expect(badly.stdout).toContain(`The logs are kept in ${folderOf(badly)}`);
+    rmSync(folderOf(badly), { recursive: true });
+  }, 90_000);
+
+  test('a port in use is told before anything is started', async () => {
+    const taken = createServer().listen(0, '127.0.0.1');
+    await once(taken, 'listening');
+    const { port } = taken.address() as AddressInfo;
+    const asked = jest.fn();
+    taken.on('connection', asked);
+    const { code, stdout, stderr } = await runDemo('--port', String(port));
+    expect({ code, stdout, stderr }).toEqual({
+      code: 1,
+      stdout: '',
+      stderr: `Port ${port} is in use; give another with --port.\n`,
+    });
+    expect(asked).not.toHaveBeenCalled();
+    taken.close();
+  });
 
   test('its processes go with it when it dies', async () => {
     const demo = startProgram('cli/demo.ts', {

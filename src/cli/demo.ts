@@ -1,3 +1,4 @@
+import { rm } from 'node:fs/promises';
 import mongoose from 'mongoose';
 import { sleep } from '../platform/clock';
 import type { Say } from '../platform/database/picked-server';
@@ -5,6 +6,7 @@ import { askForWork } from './demo/ask';
 import { isFlawless } from './demo/census';
 import { startCrew, type Crew } from './demo/crew';
 import { parseDemoOptions, type DemoOptions } from './demo/options';
+import { portProblem } from './demo/ports';
 import { report, type Result } from './demo/report';
 import { emitSpike } from './demo/spike';
 import { setStage, type Stage } from './demo/stage';
@@ -19,9 +21,15 @@ async function main(): Promise<void> {
   const options = parseDemoOptions(process.argv);
   const say: Say = (line) => void (options.json ? process.stderr : process.stdout).write(`${line}\n`);
   const interrupted = interruptedBySignal();
+  // Before anything is started: nothing would have to be stopped again.
+  const problem = await portProblem(options.port);
+  if (problem !== null) {
+    process.stderr.write(`${problem}\n`);
+    process.exit(1);
+  }
 
   const stage = await setStage(options, say);
-  let result: Result;
+  let result: Result | undefined;
   try {
     const crew = await startCrew(options, stage);
     try {
@@ -32,6 +40,8 @@ async function main(): Promise<void> {
     }
   } finally {
     await stage.close();
+    if (result?.flawless === true && !options.keepLogs) await rm(stage.logFolder, { recursive: true });
+    else say(`The logs are kept in ${stage.logFolder}`);
   }
   // Last of all, so that it is the last line whichever way the two streams are put together.
   if (options.json) process.stdout.write(`${JSON.stringify(result.summary)}\n`);
@@ -85,6 +95,7 @@ async function run(
     const { spike } = options;
     const result: Result = {
       flawless: isFlawless(census, workload) && spikeHandled === spike,
+      valid: options.requests - options.reject,
       summary: { ...census, spike, spikeHandled, engine: stage.server.engine, seconds: seconds() },
     };
     report(result, say, interrupted.aborted);

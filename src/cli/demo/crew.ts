@@ -1,5 +1,6 @@
 import { sleep } from '../../platform/clock';
 import type { DemoOptions } from './options';
+import { freePort } from './ports';
 import { startProcess, type DemoProcess } from './processes';
 import type { Stage } from './stage';
 
@@ -74,20 +75,4 @@ async function untilHealthy(apiUrl: string, crew: Crew): Promise<void> {
     await sleep(START_POLL_MS);
   }
   throw new Error(`no worker was alive within ${START_TIMEOUT_MS / 1000} s; the logs say why`);
-}
-
-async function freePort(): Promise<number> {
-  const { createServer } = await import('node:net');
-  return new Promise((resolve, reject) => {
-    const server = createServer();
-    server.once('error', reject);
-    server.listen(0, '127.0.0.1', () => {
-      const address = server.address();
-      server.close(() =>
-        typeof address === 'object' && address !== null
-          ? resolve(address.port)
-          : reject(new Error('no free port')),
-      );
-    });
-  });
 }

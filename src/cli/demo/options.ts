@@ -11,6 +11,7 @@ export interface DemoOptions {
   kill: boolean;
   once: boolean;
   json: boolean;
+  keepLogs: boolean;
   seed: number;
   faultRate: number;
   ledgerMs: number;
@@ -64,6 +65,7 @@ export function parseDemoOptions(argv: readonly string[]): DemoOptions {
       'print the summary as one JSON object on the last line (progress goes to stderr)',
       false,
     )
+    .option('--keep-logs', 'keep the logs of a demo that went well; those of others are kept anyway', false)
     .option('--seed <n>', 'makes whatever is random here repeatable', whole(0, 2 ** 31 - 1), 1)
     .option(
       '--fault-rate <p>',

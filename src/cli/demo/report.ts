@@ -13,15 +13,17 @@ export interface Summary extends Census {
 export interface Result {
   /** Everything came to its right end, once. */
   flawless: boolean;
+  /** Of the requests, those to be minted. */
+  valid: number;
   summary: Summary;
 }
 
-export function report({ flawless, summary }: Result, say: Say, wasInterrupted: boolean): void {
+export function report({ flawless, valid, summary }: Result, say: Say, wasInterrupted: boolean): void {
   const { requests, minted, rejected, raffles, rafflesDelivered, deadLettered, stuck, duplicates } = summary;
   const { spike, spikeHandled, engine, seconds } = summary;
   say('');
   if (wasInterrupted) say('Interrupted: what was still open counts as stuck.');
-  say(verdictOf(flawless, summary));
+  say(verdictOf({ flawless, valid, summary }));
   if (requests > 0) say(`  ${requests} requests: ${minted} minted, ${rejected} rejected`);
   if (raffles > 0) say(`  ${raffles} raffles: ${rafflesDelivered} delivered`);
   if (spike > 0) say(`  ${spike} events in a spike: ${spikeHandled} handled`);
@@ -30,9 +32,10 @@ export function report({ flawless, summary }: Result, say: Say, wasInterrupted: 
 }
 
 /** In one sentence, of what there was to do. */
-function verdictOf(flawless: boolean, { requests, raffles, spike }: Summary): string {
+export function verdictOf({ flawless, valid, summary: { requests, raffles, spike } }: Result): string {
   const claims = [
-    ...(requests > 0 ? ['valid request was minted exactly once'] : []),
+    ...(valid > 0 ? ['valid request was minted exactly once'] : []),
+    ...(valid === 0 && requests > 0 ? ['request was rejected, as its media do not match its manifest'] : []),
     ...(raffles > 0 ? ['raffle delivered exactly once'] : []),
     ...(spike > 0 ? ['event of the spike handled'] : []),
   ];
