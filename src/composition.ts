@@ -267,7 +267,7 @@ async function openApi(
     mounts,
   });
   const running = await listen(app, {
-    name: 'the API',
+    name: 'the API (PORT)',
     host: config.HOST,
     port: config.PORT,
     shutdownTimeoutMs: config.HTTP_SHUTDOWN_TIMEOUT_MS,
@@ -306,7 +306,7 @@ async function openOperations(
     ingestion: ingester === null ? null : () => ingester.health(),
   });
   return listen(app, {
-    name: 'the operations port',
+    name: 'the operations port (OPERATIONS_PORT)',
     host: config.HOST,
     port: config.OPERATIONS_PORT,
     shutdownTimeoutMs: config.HTTP_SHUTDOWN_TIMEOUT_MS,

@@ -65,7 +65,10 @@ function stopOnSignals(opening: Promise<House>, config: Config, logger: Logger):
     opening
       .then((house) => house.stop())
       .then(
-        () => process.exit(0),
+        () => {
+          logger.info('stopped');
+          process.exit(0);
+        },
         (error: unknown) => {
           logger.error({ err: error }, 'stop failed');
           process.exit(1);

@@ -96,7 +96,9 @@ describe('a process of the house', () => {
     });
 
     api.child.kill('SIGINT');
-    expect(await api.ended).toMatchObject({ code: 0 });
+    const ended = await api.ended;
+    expect(ended.code).toBe(0);
+    expect(ended.stdout.trim().split('\n').at(-1)).toContain('"msg":"stopped"');
   });
 
   test('while the database is away the health route answers 503 quickly, and all is well again by itself', async () => {
@@ -139,6 +141,12 @@ describe('a process of the house', () => {
     }).ended;
     expect(second.code).toBe(1);
     expect(second.stderr).toContain('EADDRINUSE');
+    expect(second.stderr).toContain('(PORT)');
+    const third = await startProgram('main.ts', {
+      environment: environment({ SOROLANE_ROLES: 'worker', OPERATIONS_PORT: port }),
+    }).ended;
+    expect(third.code).toBe(1);
+    expect(third.stderr).toContain('(OPERATIONS_PORT)');
   });
 
   test('a request that is slow to end does not keep the worker from draining', async () => {

@@ -100,7 +100,17 @@ const stopSignal = (): Promise<void> =>
     process.once('SIGTERM', () => resolve());
   });
 
+const MAX_PORT = 65_535;
+
 const run = async (options: CliOptions): Promise<void> => {
+  // The gateway's is the last of the row.
+  if (options.port !== 0 && options.port + options.endpoints > MAX_PORT) {
+    console.error(
+      `The row of ports from ${options.port} ends beyond ${MAX_PORT}; begin it lower with --port.`,
+    );
+    process.exitCode = 1;
+    return;
+  }
   const parsed = simnetOptionsSchema.safeParse({
     port: options.port,
     endpoints: options.endpoints,
@@ -125,12 +135,19 @@ const run = async (options: CliOptions): Promise<void> => {
   await net.stop();
 };
 
+function portInUse(error: unknown): string | null {
+  if (!(error instanceof Error) || !('code' in error && 'port' in error)) return null;
+  return error.code === 'EADDRINUSE'
+    ? `Port ${String(error.port)} is in use by another program; give a different row of ports with --port.`
+    : null;
+}
+
 const program = new Command('simnet')
   .description('A simulated Soroban network: JSON-RPC endpoints over one ledger, and an IPFS gateway.')
   .option(
     '--port <number>',
     'first of a row of ports: endpoints, then the gateway; 0 takes free ones',
-    wholeNumber(0, 65_535),
+    wholeNumber(0, MAX_PORT),
     8000,
   )
   .option('--endpoints <count>', 'JSON-RPC listeners over the one ledger', wholeNumber(1, 16), 1)
@@ -159,8 +176,6 @@ program
   .action((options: CliOptions) => run(options))
   .parseAsync()
   .catch((error: unknown) => {
-    const inUse = error instanceof Error && 'code' in error && error.code === 'EADDRINUSE';
-    const message = error instanceof Error ? error.message : String(error);
-    console.error(inUse ? `${message}; give a different row of ports with --port.` : message);
+    console.error(portInUse(error) ?? (error instanceof Error ? error.message : String(error)));
     process.exitCode = 1;
   });

@@ -96,23 +96,35 @@ describe('the simulated network as a process of its own', () => {
     });
   });
 
+  const complaintOf = async (...args: string[]): Promise<{ code: number; complaint: string }> => {
+    const child = simnet(...args);
+    let complaint = '';
+    child.stderr.on('data', (chunk: Buffer) => (complaint += chunk.toString()));
+    const [code] = (await once(child, 'close')) as [number];
+    return { code, complaint };
+  };
+
   it('says how to go on when a port is taken', async () => {
     const taken = createServer().listen(0, '127.0.0.1');
     await once(taken, 'listening');
-    const child = simnet('--port', String((taken.address() as AddressInfo).port));
-    let complaint = '';
-    child.stderr.on('data', (chunk: Buffer) => (complaint += chunk.toString()));
-    const [code] = (await once(child, 'close')) as [number];
+    const { port } = taken.address() as AddressInfo;
+    const refused = await complaintOf('--port', String(port));
     taken.close();
-    expect(code).toBe(1);
-    expect(complaint).toContain('--port');
+    expect(refused).toEqual({
+      code: 1,
+      complaint: `Port ${port} is in use by another program; give a different row of ports with --port.\n`,
+    });
+  });
+
+  it('says so when the row of ports is longer than there are ports', async () => {
+    expect(await complaintOf('--port', '65535')).toEqual({
+      code: 1,
+      complaint: 'The row of ports from 65535 ends beyond 65535; begin it lower with --port.\n',
+    });
   });
 
   it('refuses a fault plan that it cannot read, and says why', async () => {
-    const child = simnet('--faults', 'rate=2');
-    let complaint = '';
-    child.stderr.on('data', (chunk: Buffer) => (complaint += chunk.toString()));
-    const [code] = (await once(child, 'close')) as [number];
+    const { code, complaint } = await complaintOf('--faults', 'rate=2');
     expect(code).toBe(1);
     expect(complaint).toContain('--faults');
     expect(complaint).toContain('rate');
