@@ -52,7 +52,9 @@ async function checkInterface(
     else
       logger.error(
         { ...facts, problem: check.problem },
-        'RAFFLE_CONTRACT_INTERFACE does not fit RAFFLE_CONTRACT_ID',
+        check.kind === 'absent'
+          ? 'RAFFLE_CONTRACT_INTERFACE does not fit RAFFLE_CONTRACT_ID'
+          : 'RAFFLE_CONTRACT_ID: there is no such contract on this network',
       );
   } catch (error) {
     if (!stopping.aborted) logger.warn({ ...facts, err: error }, 'the raffle contract could not be checked');

@@ -1,11 +1,17 @@
 import { RejectedError, TransientError } from '../platform/errors';
-import { simulationContractCode } from './chain/result-codec';
+import { simulationContractCode, simulationHostError } from './chain/result-codec';
 import { simulationEnvelope } from './chain/transaction-codec';
 import type { ContractCall, ContractValue } from './contract-value';
 import type { Simulation, SorobanRpc } from './rpc/soroban-rpc';
 import { decodeContractValue } from './scval-codec';
 import type { Endpoint } from './rpc/endpoint';
-import type { ContractReader, RefusalWitnesses } from './submission';
+import { NO_SUCH_CONTRACT, type ContractReader, type RefusalWitnesses } from './submission';
+
+/**
+ * What the host says of a contract without an entry in the ledger: its own, or that of one it calls. A contract that lacks
+ * the function answers otherwise.
+ */
+const NOTHING_THERE = 'Storage/MissingValue';
 
 export interface SimulatorOptions {
   rpc: SorobanRpc;
@@ -47,7 +53,10 @@ export class Simulator implements ContractReader, RefusalWitnesses {
     );
   }
 
-  /** @throws RejectedError CONTRACT_REJECTED (with `details.contractCode`) or SIMULATION_REJECTED; TransientError. */
+  /**
+   * @throws RejectedError CONTRACT_REJECTED (with `details.contractCode`), NO_SUCH_CONTRACT or SIMULATION_REJECTED;
+   * TransientError.
+   */
   async simulate(
     call: ContractCall,
     signal: AbortSignal,
@@ -83,9 +92,12 @@ function rejection(call: ContractCall, error: string, events: readonly string[])
   const contractCode = simulationContractCode(error, events);
   const what = `${call.functionName} of ${call.contractId}`;
   const headline = error.split('\n', 1)[0] ?? '';
-  return contractCode === undefined
-    ? new RejectedError('SIMULATION_REJECTED', `${what} was refused: ${headline}`)
-    : new RejectedError('CONTRACT_REJECTED', `${what} was refused with contract error ${contractCode}`, {
-        details: { contractCode },
-      });
+  if (contractCode !== undefined) {
+    return new RejectedError('CONTRACT_REJECTED', `${what} was refused with contract error ${contractCode}`, {
+      details: { contractCode },
+    });
+  }
+  const code =
+    simulationHostError(error, events) === NOTHING_THERE ? NO_SUCH_CONTRACT : 'SIMULATION_REJECTED';
+  return new RejectedError(code, `${what} was refused: ${headline}`);
 }

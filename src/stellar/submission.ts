@@ -37,6 +37,9 @@ export interface SubmissionRequest {
 /** Code of the PermanentError with which `send` and `confirm` answer for an intent that nothing is stored of. */
 export const NOTHING_PREPARED = 'NOTHING_PREPARED';
 
+/** Code of the RejectedError with which a call ends where there is no contract of that id, or of one that it calls. */
+export const NO_SUCH_CONTRACT = 'NO_SUCH_CONTRACT';
+
 /** Final, but for `unknown`, after which the same intent has to be confirmed again later. */
 export type SubmissionOutcome =
   | {

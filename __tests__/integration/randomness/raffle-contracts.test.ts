@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { StrKey } from '@stellar/stellar-sdk';
 import type { ContractEvent } from '../../../src/ingestion/event-handler';
 import { silentLogger } from '../../../src/platform/logger';
 import { toVal } from '../../../src/simnet/scval';
@@ -46,6 +47,10 @@ describe('receive_randomness', () => {
     ).toMatchObject({
       kind: 'absent',
     });
+    // That of another network, or of one that was never deployed.
+    expect(
+      await contract.checkInterface(StrKey.encodeContract(Buffer.alloc(32, 77)), neverAborted()),
+    ).toMatchObject({ kind: 'no_contract' });
   });
 
   it('delivers small and large raffles, each once, with proofs that hold, through an RPC that fails a fifth of its calls', async () => {

@@ -2,6 +2,7 @@ import { Keypair } from '@stellar/stellar-sdk';
 import { RejectedError, TransientError } from '../../../src/platform/errors';
 import type { RandomnessPipelineDeps } from '../../../src/randomness/randomness.pipeline';
 import { signerFromSecret, type Signer } from '../../../src/stellar/keys';
+import { NO_SUCH_CONTRACT } from '../../../src/stellar/submission';
 import { captureLogger, type CapturedLog } from '../../support/capture-logger';
 import { openTestDatabase, type TestDatabase } from '../../support/database';
 import { FakeRaffles } from '../../support/randomness-chain';
@@ -64,6 +65,12 @@ describe('a worker that starts', () => {
       'RAFFLE_CONTRACT_INTERFACE does not fit RAFFLE_CONTRACT_ID',
       new RejectedError('CONTRACT_TRAP', 'it has no such function'),
       { problem: 'it has no such function' },
+    ],
+    [
+      'error',
+      'RAFFLE_CONTRACT_ID: there is no such contract on this network',
+      new RejectedError(NO_SUCH_CONTRACT, 'nothing there'),
+      { problem: 'nothing there' },
     ],
     [
       'warn',

@@ -263,6 +263,17 @@ describe('a pool of RPC endpoints', () => {
     expect(pool.health()[0]).toMatchObject({ foreign: true });
   });
 
+  it('says which network was found in the place of which, where no endpoint serves ours', async () => {
+    const [foreign] = await start(1);
+    foreign!.answer(({ method }) =>
+      method === 'getNetwork' ? { result: { passphrase: 'Another Network' } } : undefined,
+    );
+    const error = await thrownBy(ask(openPool(), { once: true }));
+    expect(inspect(error, { depth: 9 })).toMatch(
+      /serves another network: "Another Network", while STELLAR_NETWORK_PASSPHRASE is "[^"]+"/,
+    );
+  });
+
   // C.7 row 7: a node that says it is healthy while its entries are stale leads to a bad sequence.
   it('passes over an answer from before the ledger that the caller already knows', async () => {
     const [lagging, ahead] = await start(2);

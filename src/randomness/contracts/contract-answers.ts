@@ -1,6 +1,6 @@
 import { PermanentError, RejectedError } from '../../platform/errors';
 import type { ContractCall, ContractValue } from '../../stellar/contract-value';
-import type { ContractReader } from '../../stellar/submission';
+import { NO_SUCH_CONTRACT, type ContractReader } from '../../stellar/submission';
 import type { InterfaceCheck } from './raffle-contract';
 
 /** The fields of a contract struct. @throws PermanentError UNEXPECTED_CONTRACT_ANSWER */
@@ -55,6 +55,7 @@ export async function hasFunction(
     await reader.read(call, signal);
   } catch (error) {
     if (!(error instanceof RejectedError)) throw error;
+    if (error.code === NO_SUCH_CONTRACT) return { kind: 'no_contract', problem: error.message };
     if (contractCodeOf(error) === undefined) return { kind: 'absent', problem: error.message };
   }
   return { kind: 'present' };

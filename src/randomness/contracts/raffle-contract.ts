@@ -40,7 +40,12 @@ export function meaningOfRefusal(contractCode: number | undefined): RefusalMeani
   return raffleOverCodes.some((code) => code === contractCode) ? 'over' : 'permanent';
 }
 
-export type InterfaceCheck = { kind: 'present' } | { kind: 'absent'; problem: string };
+export type InterfaceCheck =
+  | { kind: 'present' }
+  /** The contract lacks the function. */
+  | { kind: 'absent'; problem: string }
+  /** There is no contract of that id on this network. */
+  | { kind: 'no_contract'; problem: string };
 
 /** One contract interface to deliver randomness through. */
 export interface RaffleContract {

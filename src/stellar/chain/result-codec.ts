@@ -146,16 +146,20 @@ function readDiagnosticEvents(events: readonly string[]): xdr.DiagnosticEvent[] 
   }
 }
 
-/** The code in the last error event: errors travel outwards, so that is the one the call ended with. */
-function contractCodeOf(events: readonly xdr.DiagnosticEvent[]): number | undefined {
+/** The last error event: errors travel outwards, so that is the one the call ended with. */
+function lastErrorOf(events: readonly xdr.DiagnosticEvent[]): xdr.ScError | undefined {
   for (const event of events.toReversed()) {
     for (const topic of event.event().body().v0().topics()) {
-      if (topic.switch().name !== 'scvError') continue;
-      const error = topic.error();
-      return error.switch().name === 'sceContract' ? error.contractCode() : undefined;
+      if (topic.switch().name === 'scvError') return topic.error();
     }
   }
   return undefined;
+}
+
+/** The contract's code in it; undefined where the host raised it. */
+function contractCodeOf(events: readonly xdr.DiagnosticEvent[]): number | undefined {
+  const error = lastErrorOf(events);
+  return error?.switch().name === 'sceContract' ? error.contractCode() : undefined;
 }
 
 /** How the host writes a contract's error at the head of a simulation's error text. */
@@ -167,4 +171,19 @@ export function simulationContractCode(error: string, events: readonly string[])
   if (fromEvents !== undefined) return fromEvents;
   const match = HOST_ERROR.exec(error);
   return match?.[1] === undefined ? undefined : Number(match[1]);
+}
+
+/** How the host writes an error of its own: class and code. */
+const OWN_ERROR = /^HostError: Error\((\w+), (\w+)\)/m;
+
+/** The host's own error in a refused simulation, like `Storage/MissingValue`; undefined where the contract raised it. */
+export function simulationHostError(error: string, events: readonly string[]): string | undefined {
+  const raised = lastErrorOf(readDiagnosticEvents(events));
+  if (raised !== undefined) {
+    return raised.switch().name === 'sceContract'
+      ? undefined
+      : `${raised.switch().name.replace(/^sce/, '')}/${raised.code().name.replace(/^scec/, '')}`;
+  }
+  const match = OWN_ERROR.exec(error);
+  return match === null ? undefined : `${match[1]}/${match[2]}`;
 }

@@ -47,6 +47,8 @@ export class Endpoint {
   latestLedger: number | null = null;
   /** Whether its passphrase is ours; unknown before the first call. */
   network: 'unknown' | 'ours' | 'foreign' = 'unknown';
+  /** As it told us; null before the first call. */
+  passphrase: string | null = null;
   private state: CircuitState = 'closed';
   private failures = 0;
   private cooldownFactor = 1;

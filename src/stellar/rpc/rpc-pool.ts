@@ -63,6 +63,8 @@ const progressSchema = z.object({
   closeTime: z.coerce.number().optional(),
 });
 const networkSchema = z.object({ passphrase: z.string() });
+/** Longer than any network's: of what a stranger answers, no more is repeated. */
+const PASSPHRASE_LENGTH = 80;
 const healthSchema = z.object({ status: z.string(), latestLedger: z.number() });
 
 /**
@@ -192,16 +194,21 @@ export class RpcPool {
 
   /** A node of another network would answer every look-up with "never heard of it", which here means "send again". */
   private async admit(endpoint: Endpoint, signal: AbortSignal): Promise<void> {
+    const { networkPassphrase: ours } = this.options;
     if (endpoint.network === 'unknown') {
-      const passphrase = await this.passphraseOf(endpoint, signal);
-      endpoint.network = passphrase === this.options.networkPassphrase ? 'ours' : 'foreign';
+      endpoint.passphrase = await this.passphraseOf(endpoint, signal);
+      endpoint.network = endpoint.passphrase === ours ? 'ours' : 'foreign';
     }
     if (endpoint.network === 'foreign') {
+      const theirs = (endpoint.passphrase ?? '').slice(0, PASSPHRASE_LENGTH);
       this.logger.error(
-        { endpoint: endpoint.origin },
-        'an RPC endpoint serves another network and is not used',
+        { endpoint: endpoint.origin, theirs, ours },
+        'an RPC endpoint serves another network than STELLAR_NETWORK_PASSPHRASE names and is not used',
       );
-      throw new TransientError('RPC_FOREIGN_NETWORK', `${endpoint.origin} serves another network`);
+      throw new TransientError(
+        'RPC_FOREIGN_NETWORK',
+        `${endpoint.origin} serves another network: "${theirs}", while STELLAR_NETWORK_PASSPHRASE is "${ours}"`,
+      );
     }
   }
 
