@@ -14,7 +14,7 @@ const FORCED_EXIT_MARGIN_MS = 15_000;
 async function main(): Promise<void> {
   loadDotenv({ quiet: true });
   const result = readConfig(process.env);
-  if (result.kind === 'invalid') fail(describeConfigProblems(result.problems));
+  if (result.kind === 'invalid') fail(describeConfigProblems(result.problems, result.unread));
 
   const { config, unread } = result;
   const secrets = secretsOf(config);

@@ -39,9 +39,10 @@ export interface ConfigProblem {
   problem: string;
 }
 
+/** `unread` are set, and belong to earlier services or to nobody: a slip of the pen. */
 export type ConfigResult =
-  /** `unread` are set, and belong to earlier services or to nobody: a slip of the pen. */
-  { kind: 'valid'; config: Config; unread: UnreadSetting[] } | { kind: 'invalid'; problems: ConfigProblem[] };
+  | { kind: 'valid'; config: Config; unread: UnreadSetting[] }
+  | { kind: 'invalid'; problems: ConfigProblem[]; unread: UnreadSetting[] };
 
 /** Reads every variable and reports all that is wrong at once. An empty variable counts as unset. */
 export function readConfig(environment: Record<string, string | undefined>): ConfigResult {
@@ -65,23 +66,29 @@ export function readConfig(environment: Record<string, string | undefined>): Con
   }
   const { stopping, warnings } = supersededIn(environment);
   problems.push(...stopping);
+  const unread = [...warnings, ...unknownIn(environment, Object.keys(schema.shape))];
   return problems.length > 0
-    ? { kind: 'invalid', problems }
-    : {
-        kind: 'valid',
-        config: Object.freeze(values) as Config,
-        unread: [...warnings, ...unknownIn(environment, Object.keys(schema.shape))],
-      };
+    ? { kind: 'invalid', problems, unread }
+    : { kind: 'valid', config: Object.freeze(values) as Config, unread };
 }
 
-/** One line a problem, for a person at a terminal. Values are not repeated: they may be secrets. */
-export function describeConfigProblems(problems: readonly ConfigProblem[]): string {
-  const width = Math.max(...problems.map(({ variable }) => variable.length));
-  const lines = problems.map(({ variable, problem }) => `  ${variable.padEnd(width)}  ${problem}`);
+/**
+ * One line a problem, for a person at a terminal. Values are not repeated: they may be secrets. A variable that is missing
+ * may be one of the unread, misspelt.
+ */
+export function describeConfigProblems(
+  problems: readonly ConfigProblem[],
+  unread: readonly UnreadSetting[] = [],
+): string {
+  const width = Math.max(...[...problems, ...unread].map(({ variable }) => variable.length));
+  const line = ({ variable, problem }: ConfigProblem): string => `  ${variable.padEnd(width)}  ${problem}`;
   const count = problems.length === 1 ? '1 problem' : `${problems.length} problems`;
-  return [`The configuration has ${count}:`, ...lines, 'Each variable is explained in .env.example.'].join(
-    '\n',
-  );
+  return [
+    `The configuration has ${count}:`,
+    ...problems.map(line),
+    ...(unread.length === 0 ? [] : ['Set, but read by nothing:', ...unread.map(line)]),
+    'Each variable is explained in .env.example.',
+  ].join('\n');
 }
 
 /** An endpoint without path, query and user holds no key, and a log that hid it could not say which endpoint is meant. */

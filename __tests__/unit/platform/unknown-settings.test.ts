@@ -70,6 +70,17 @@ describe('variables that nobody knows', () => {
     expect(warnings({ ORACLE_PRIVATE_KEY: 'x' })).toEqual({ ORACLE_PRIVATE_KEY: 'use ORACLE_SECRET_KEY' });
   });
 
+  test('a start that is refused tells of them too: what is missing may be misspelt', () => {
+    const { STELLAR_ORACLE_SECRET_KEY: secret, ...others } = validEnvironment();
+    const result = readConfig({ ...others, STELLAR_ORACLE_SECRETKEY: secret });
+    if (result.kind === 'valid') throw new Error('it was taken');
+    const report = describeConfigProblems(result.problems, result.unread);
+    expect(report).toMatch(
+      /^ {2}STELLAR_ORACLE_SECRET_KEY +is required: .*\n.*\n {2}STELLAR_ORACLE_SECRETKEY +did you mean STELLAR_ORACLE_SECRET_KEY\?$/m,
+    );
+    expect(report).not.toContain(secret);
+  });
+
   test('the start says so by name, and repeats no value', () => {
     const log = captureLogger();
     const result = readConfig({ ...validEnvironment(), QUEUE_MAX_RETRYS: 'hush-hush' });

@@ -22,7 +22,7 @@ describe('a contract’s refusal of a delivery', () => {
 
   test('is told with the name of its code', () => {
     expect(explained('contract error 64', 64)).toBe('contract error 64 (RandomnessTooEarly)');
-    expect(explained('contract error 5', 5)).toContain('(NotAuthorized): the oracle account');
+    expect(explained('contract error 5', 5)).toContain('(NotAuthorized): account or key');
   });
 
   test('of which every published code has one', () => {

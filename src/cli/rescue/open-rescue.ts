@@ -35,7 +35,7 @@ export async function openRescue(environment: Record<string, string | undefined>
   // A command serves nobody, so it needs no keys to serve by.
   const result = readConfig({ ...environment, SOROLANE_ROLES: 'worker' });
   if (result.kind === 'invalid') {
-    throw new PermanentError('INVALID_CONFIGURATION', describeConfigProblems(result.problems));
+    throw new PermanentError('INVALID_CONFIGURATION', describeConfigProblems(result.problems, result.unread));
   }
   const { config, unread } = result;
   const logger = createLogger({

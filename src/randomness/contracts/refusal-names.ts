@@ -2,7 +2,7 @@
 const refusals: Readonly<Record<number, { name: string; hint?: string }>> = {
   5: {
     name: 'NotAuthorized',
-    hint: 'the oracle account is not the one that the contract knows: see STELLAR_ORACLE_SECRET_KEY',
+    hint: 'account or key are not those of the oracle that it knows: see STELLAR_ORACLE_SECRET_KEY and ORACLE_SECRET_KEY',
   },
   6: { name: 'OracleNotSet', hint: 'the contract was told of no oracle yet' },
   7: { name: 'RandomnessAlreadyRequested' },
