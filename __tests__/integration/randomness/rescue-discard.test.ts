@@ -139,11 +139,15 @@ it('and a re-enqueue at the same time: one of them, and never an open dead lette
   raffle.status = 'DRAWING';
   const waiting = await world.pipeline.contract.view(await world.job(id), new AbortController().signal);
   raffle.status = 'CANCELLED';
-  jest.spyOn(world.pipeline.contract, 'view').mockResolvedValueOnce(waiting);
-  const results = await Promise.all([
-    world.pipeline.rescue.reEnqueue(id, operator),
-    world.pipeline.rescue.discard(id, operator),
-  ]);
+  const looked = new Promise<void>((resolve) => {
+    jest.spyOn(world.pipeline.contract, 'view').mockImplementationOnce(() => {
+      resolve();
+      return Promise.resolve(waiting);
+    });
+  });
+  const reEnqueued = world.pipeline.rescue.reEnqueue(id, operator);
+  await looked;
+  const results = await Promise.all([reEnqueued, world.pipeline.rescue.discard(id, operator)]);
   expect(results.filter(({ kind }) => kind === 'done')).toHaveLength(1);
   const left = await world.pipeline.rescue.find(id);
   expect(left === null).toBe(results[1].kind === 'done');
