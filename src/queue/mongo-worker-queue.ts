@@ -1,12 +1,14 @@
 import { randomUUID } from 'node:crypto';
-import { mongo, Types } from 'mongoose';
+import type { mongo } from 'mongoose';
+import { Types } from 'mongoose';
 import { systemClock, type Clock } from '../platform/clock';
-import { isDuplicateKey, onlyDuplicateKeys } from '../platform/database/faults';
+import { isDuplicateKey, onlyDuplicateKeys, isReplyLost } from '../platform/database/faults';
 import { verifyIndexes, type IndexedModel } from '../platform/database/indexes';
 import { nativeCollection } from '../platform/database/native-collection';
 import { PermanentError, type Failure } from '../platform/errors';
 import type { LeaseToken, QueueEnvelope, SettledLease } from './envelope';
-import { assertPayloadOnly, keyIndex, queueIndex, readyIndex } from './envelope-schema';
+import { assertPayloadOnly, keyIndex, queueIndex } from './envelope-schema';
+import { type ClaimScope, everythingReady } from './claim-scope';
 import { QueueJanitor, type Tidied } from './queue-janitor';
 import { ServerClock } from './server-clock';
 import {
@@ -20,6 +22,7 @@ import {
   releasePipeline,
   renewPipeline,
   replayPipeline,
+  spentFailure,
 } from './update-pipelines';
 import type {
   Claimant,
@@ -49,20 +52,6 @@ export interface MongoWorkerQueueOptions {
   clock?: Clock;
 }
 
-/** Narrows a claim to part of what is ready. Its index has to hold just that part, in claim order. */
-export interface ClaimScope {
-  filter: Record<string, unknown>;
-  index: Record<string, 1>;
-}
-
-const everythingReady: ClaimScope = { filter: {}, index: readyIndex };
-
-/** One job that nobody holds, due or not. */
-export const onlyJob = (jobId: string): ClaimScope => ({
-  filter: { _id: new Types.ObjectId(jobId), phase: { $in: ['ready', 'waiting'] } },
-  index: { _id: 1 },
-});
-
 type ClaimedResult<Payload> = Extract<ClaimResult<Payload>, { kind: 'claimed' }>;
 
 export type ReplayResult<Payload> =
@@ -74,13 +63,6 @@ const DEFAULT_PRIORITY_WEIGHT_MS = 60_000;
 /** The part of a lease that its holder doesn't use: for timers that fire late and writes on their way. */
 const DEADLINE_MARGIN = 0.1;
 const MAX_ENQUEUE_TRIES = 3;
-
-const spentFailure: Failure = {
-  code: 'ATTEMPTS_SPENT',
-  message: 'handed back on its last attempt',
-  kind: 'transient',
-  retryable: true,
-};
 
 /** The lease queue over one collection. */
 export class MongoWorkerQueue<Payload extends object> implements WorkerQueue<Payload> {
@@ -415,6 +397,3 @@ export class MongoWorkerQueue<Payload extends object> implements WorkerQueue<Pay
     return job as unknown as Payload & QueueEnvelope;
   }
 }
-
-/** The call may have been applied although it failed here. */
-const isReplyLost = (error: unknown): boolean => error instanceof mongo.MongoNetworkError;

@@ -161,6 +161,14 @@ export function deadLetterPipeline(token: LeaseToken, failure: Failure, patch: o
   ];
 }
 
+/** Of a job whose holder gave it back on its last attempt without saying why. */
+export const spentFailure: Failure = {
+  code: 'ATTEMPTS_SPENT',
+  message: 'handed back on its last attempt',
+  kind: 'transient',
+  retryable: true,
+};
+
 export const WORKER_DIED = 'WORKER_DIED';
 
 /** An expired lease: back to ready while attempts remain (the lost one counts), else dead. */

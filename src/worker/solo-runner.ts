@@ -2,7 +2,7 @@ import { systemClock } from '../platform/clock';
 import type { WorkerId } from '../platform/ids';
 import type { Logger } from '../platform/logger';
 import { noMetrics } from '../platform/metrics';
-import { onlyJob, type ClaimScope } from '../queue/mongo-worker-queue';
+import { onlyJob, type ClaimScope } from '../queue/claim-scope';
 import type { Claimant, ClaimResult } from '../queue/worker-queue';
 import { Attempt, type Ending } from './attempt';
 import { Connectivity } from './connectivity';

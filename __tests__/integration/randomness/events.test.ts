@@ -2,7 +2,7 @@ import type { ContractEvent, EventHandler, EventOutcome } from '../../../src/ing
 import { RejectedError, TransientError } from '../../../src/platform/errors';
 import { makeWorkerId } from '../../../src/platform/ids';
 import { silentLogger } from '../../../src/platform/logger';
-import { onlyJob } from '../../../src/queue/mongo-worker-queue';
+import { onlyJob } from '../../../src/queue/claim-scope';
 import { contractValue, type ContractValue } from '../../../src/stellar/contract-value';
 import { notFollowing } from '../../support/ingestion-fixture';
 import { openRandomness, fakeContractId, type RandomnessFixture } from '../../support/randomness-fixture';

@@ -3,7 +3,7 @@ import request from 'supertest';
 import { BusyError, RejectedError, TransientError } from '../../../src/platform/errors';
 import { makeWorkerId } from '../../../src/platform/ids';
 import { silentLogger } from '../../../src/platform/logger';
-import { onlyJob } from '../../../src/queue/mongo-worker-queue';
+import { onlyJob } from '../../../src/queue/claim-scope';
 import { jobStates, type JobState } from '../../../src/randomness/jobs/randomness-lifecycle';
 import {
   type ProcessingResult,

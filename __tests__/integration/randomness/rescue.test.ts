@@ -1,6 +1,6 @@
 import { RejectedError, TransientError } from '../../../src/platform/errors';
 import { makeWorkerId } from '../../../src/platform/ids';
-import { onlyJob } from '../../../src/queue/mongo-worker-queue';
+import { onlyJob } from '../../../src/queue/claim-scope';
 import { deadJob } from '../../support/dead-job';
 import { openRandomness, type RandomnessFixture } from '../../support/randomness-fixture';
 import { until } from '../../support/worker-fixture';

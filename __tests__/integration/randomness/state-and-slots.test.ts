@@ -1,7 +1,7 @@
 import { systemClock } from '../../../src/platform/clock';
 import { makeWorkerId } from '../../../src/platform/ids';
 import { silentLogger } from '../../../src/platform/logger';
-import { onlyJob } from '../../../src/queue/mongo-worker-queue';
+import { onlyJob } from '../../../src/queue/claim-scope';
 import { GlobalSlots } from '../../../src/randomness/processing/global-slots';
 import type { HeldJob } from '../../../src/randomness/jobs/job-state-manager';
 import { LocalSlots, type ProcessingSlot } from '../../../src/randomness/processing/processing-slots';

@@ -35,6 +35,9 @@ export function isDatabaseUnreachable(error: unknown): boolean {
   );
 }
 
+/** The call may have been applied although it failed here. */
+export const isReplyLost = (error: unknown): boolean => error instanceof mongo.MongoNetworkError;
+
 const DUPLICATE_KEY = 11_000;
 
 /** True when a unique index refused the write: a document with that key is there already. */

@@ -1,8 +1,5 @@
-import {
-  MongoWorkerQueue,
-  type ClaimScope,
-  type MongoWorkerQueueOptions,
-} from '../../queue/mongo-worker-queue';
+import { type ClaimScope } from '../../queue/claim-scope';
+import { MongoWorkerQueue, type MongoWorkerQueueOptions } from '../../queue/mongo-worker-queue';
 import type { Claimant, ClaimResult } from '../../queue/worker-queue';
 import type { ProcessingSlots } from '../processing/processing-slots';
 import { urgentIndex, type RandomnessJob } from './randomness-job.model';
