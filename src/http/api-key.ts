@@ -33,7 +33,7 @@ export function requireApiKey(keys: readonly string[]): RequestHandler {
 const BEARER = /^Bearer (\S+)$/i;
 
 /**
- * For a read that tells more than everyone need know: any of `keys` opens it, in x-api-key or, as a Prometheus server sends
+ * For a read that tells more than everyone need know. One of `keys` opens it, in x-api-key or, as a Prometheus server sends
  * it, as a bearer token. Without keys it is open.
  */
 export function requireReaderKey(keys: readonly string[]): RequestHandler {

@@ -4,7 +4,7 @@ import type { AuditTrail } from '../audit/audit-trail';
 import type { CommitmentOpening } from '../seeds/commit-reveal';
 import type { Commitments } from '../seeds/commitments.repository';
 import type { RaffleContract, RaffleView } from '../contracts/raffle-contract';
-import type { Endings } from './job-endings';
+import type { Delivery, Endings } from './job-endings';
 import type { HeldJob } from '../jobs/job-state-manager';
 import { unlessAborted } from './phase-deadline';
 import type { RandomnessGenerator } from '../seeds/randomness-generator';
@@ -41,21 +41,30 @@ export class RaffleCheck {
   /** How the job ends if the raffle needs nothing of it, or may not be given anything any more; null while it waits for us. */
   async endingOf(held: HeldJob, view: RaffleView, signal: AbortSignal): Promise<Ending | null> {
     const { endings, clock } = this.#deps;
-    const { job } = held;
-    if (view.status === 'cancelled')
-      return endings.over(held, 'RAFFLE_CANCELLED', 'Raffle already cancelled');
-    if (view.status === 'finalized') {
-      const ours = await this.ourRandomness(job, view, signal);
-      if (ours !== null)
-        return endings.confirmed(held, { randomness: ours, txHash: job.txHash, ledger: null });
-      return endings.over(held, 'RAFFLE_FINALIZED', 'Raffle already finalized');
-    }
-    const late = await this.endingIfTooLate(held, signal);
-    if (late !== null || view.status === 'drawing') return late;
+    const ending =
+      (await this.endingIfOver(held, view, signal)) ?? (await this.endingIfTooLate(held, signal));
+    if (ending !== null || view.status === 'drawing') return ending;
     // Tickets are still for sale: a seed that is sent or simulated now is a seed that is known before the draw.
-    const ageMs = clock.now() - job.requestedAt.getTime();
+    const ageMs = clock.now() - held.job.requestedAt.getTime();
     const delayMs = Math.min(Math.max(ageMs / RECHECKS_PER_AGE, FIRST_RECHECK_MS), LAST_RECHECK_MS);
     return endings.setAside(held, 'the raffle is not being drawn yet', delayMs);
+  }
+
+  /** @param delivery where our seed got there, as far as the caller knows better than the job */
+  async endingIfOver(
+    held: HeldJob,
+    view: RaffleView,
+    signal: AbortSignal,
+    delivery: Omit<Delivery, 'randomness'> = { txHash: held.job.txHash, ledger: null },
+  ): Promise<Ending | null> {
+    const { endings } = this.#deps;
+    if (view.status === 'cancelled')
+      return endings.over(held, 'RAFFLE_CANCELLED', 'Raffle already cancelled');
+    if (view.status !== 'finalized') return null;
+    const randomness = await this.ourRandomness(held.job, view, signal);
+    return randomness === null
+      ? endings.over(held, 'RAFFLE_FINALIZED', 'Raffle already finalized')
+      : endings.confirmed(held, { randomness, ...delivery });
   }
 
   async endingIfTooLate(held: HeldJob, signal: AbortSignal): Promise<Ending | null> {

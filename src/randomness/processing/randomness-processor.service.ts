@@ -87,25 +87,16 @@ export class RandomnessProcessorService {
     { seed, txHash, ledger }: { seed: string; txHash: TransactionHash; ledger: number },
     signal: AbortSignal,
   ): Promise<JobOutcome<RandomnessJob>> {
-    const { check, contract, endings } = this.#deps;
+    const { check, contract } = this.#deps;
     let view: RaffleView;
     try {
       view = await contract.view({ ...held.job, requestedAtLedger: ledger }, signal);
     } catch (error) {
       return { kind: 'postponed', delayMs: 0, reason: describeFailure(error).message };
     }
-    if (view.status !== 'finalized' && view.status !== 'cancelled')
-      return { kind: 'postponed', delayMs: 0, reason: 'the raffle shows no delivery' };
-    const randomness = await check.ourRandomness(held.job, view, signal);
-    if (randomness !== null && view.deliveredSeed === seed)
-      return endings.confirmed(held, { randomness, txHash, ledger });
-    return (
-      (await check.endingOf(held, view, signal)) ?? {
-        kind: 'postponed',
-        delayMs: 0,
-        reason: 'the raffle shows no end',
-      }
-    );
+    const delivery = view.deliveredSeed === seed ? { txHash, ledger } : undefined;
+    const ending = await check.endingIfOver(held, view, signal, delivery);
+    return ending ?? { kind: 'postponed', delayMs: 0, reason: 'the raffle shows no delivery' };
   }
 
   /** Whether `seed`, as the contract keeps it, is what this job makes. */
